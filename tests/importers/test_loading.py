@@ -337,7 +337,7 @@ def test_unread_outputs_are_left_out() -> None:
         helper.make_node("Relu", ["c"], ["y"]),
     ]
     loaded = pf.load(model(*nodes), optimize=False)
-    assert [layer.outputs for layer in loaded.layers] == [["a"], ["b", "c"], ["y"]]
+    assert [layer.output_names for layer in loaded.layers] == [["a"], ["b", "c"], ["y"]]
     x = np.array([[1, 2, 3], [-4, -5, 6]], np.float32)
     np.testing.assert_array_equal(pf.run(loaded, {"x": x})["y"], [[2], [0]])
 

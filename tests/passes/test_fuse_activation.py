@@ -67,7 +67,7 @@ KEPT = {
 def test_fires(name: str, model: onnx.ModelProto) -> None:
     optimized, _ = apply("fuse_activation", model)
     assert ops(optimized) == [name.split(" ")[0]]
-    assert optimized.layers[0].outputs == ["y"]
+    assert optimized.layers[0].output_names == ["y"]
 
 
 @pytest.mark.parametrize("model", KEPT.values(), ids=KEPT)

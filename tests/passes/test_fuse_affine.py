@@ -53,7 +53,7 @@ def test_fires(model: onnx.ModelProto) -> None:
     optimized, changed = apply("fuse_affine", model)
     assert changed == 1
     assert ops(optimized) == [model.graph.node[0].op_type]
-    assert optimized.layers[0].outputs == ["y"]
+    assert optimized.layers[0].output_names == ["y"]
 
 
 @pytest.mark.parametrize("model", KEPT.values(), ids=KEPT)

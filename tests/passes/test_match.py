@@ -51,7 +51,7 @@ def test_removing_many_layers_looks_at_the_model_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr(match.Graph, "refresh", count)
     model = chain(50, "Identity")
     assert load_pass("remove_noops")(model, evaluator()) == 50 and len(made) == 1
-    assert [layer.op for layer in model.layers] == ["Softmax"] and model.layers[0].inputs == ["x"]
+    assert [layer.op for layer in model.layers] == ["Softmax"] and model.layers[0].input_names == ["x"]
 
 
 def test_the_same_is_not_inferred_twice(monkeypatch: pytest.MonkeyPatch) -> None:

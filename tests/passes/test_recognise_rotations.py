@@ -84,7 +84,7 @@ def test_a_rotation_becomes_one_layer(
 ) -> None:
     made = model(nodes, width)
     (layer,) = pf.load(made).layers
-    assert (layer.op, layer.inputs) == ("RotatePairs", ["x", "cos", "sin"])
+    assert (layer.op, layer.input_names) == ("RotatePairs", ["x", "cos", "sin"])
     assert layer.attributes["interleaved"] == interleaved
     fed = {"x": random(2, 3, 5, 8), "cos": random(5, width, seed=1), "sin": random(1, 1, 5, width, seed=2)}
     check_numbers_stay(made, fed, backend, backend_context)

@@ -107,4 +107,4 @@ def test_names_of_outputs_are_given_at_the_end(op: str) -> None:
     model = graph([split, node(op, "a", "y"), node("Relu", "b", "z")], {"x": [2, 4]}, outputs="y z")
     optimized, changed = apply("remove_noops", model)
     assert changed == 1 and ops(optimized) == ["Split", "Relu"]
-    assert optimized.layers[0].outputs == ["y", "b"]
+    assert optimized.layers[0].output_names == ["y", "b"]

@@ -84,7 +84,7 @@ def test_a_file_is_as_small_as_its_numbers(kind: str, suffix: str, tmp_path: Pat
 def test_biases_norms_and_small_weights_stay() -> None:
     model = pf.load(residual())
     made = pf.quantize(model)
-    dequantized = {layer.inputs[0] for layer in made.layers if layer.op == "DequantizeLinear"}
+    dequantized = {layer.input(0).name for layer in made.layers if layer.op == "DequantizeLinear"}
     kept = {name for name, value in made.constants.items() if value.dtype == np.float32 and name in model.constants}
     assert {"b0", "k1", "k3", "w6"} <= kept, "of fewer than 256 numbers"
     assert {made.constants[name].size for name in dequantized} == {1152, 256, 384}
@@ -93,11 +93,11 @@ def test_biases_norms_and_small_weights_stay() -> None:
 
 def test_the_given_model_stays_as_it_is() -> None:
     model = pf.load(residual(), optimize=False)
-    before = [(layer.op, *layer.inputs, *layer.outputs) for layer in model.layers]
+    before = [(layer.op, *layer.input_names, *layer.output_names) for layer in model.layers]
     constants = dict(model.constants)
     pf.quantize(model)
     pf.quantize(model, calibration=pictures(1))
-    assert before == [(layer.op, *layer.inputs, *layer.outputs) for layer in model.layers]
+    assert before == [(layer.op, *layer.input_names, *layer.output_names) for layer in model.layers]
     assert constants.keys() == model.constants.keys()
     assert all(model.constants[name] is value for name, value in constants.items())
 

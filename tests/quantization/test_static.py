@@ -97,8 +97,8 @@ def test_products_of_matrices_come_back_from_a_file(backend: str, backend_contex
 
 def test_values_keep_their_names(quantized: pf.Model) -> None:
     model = pf.load(residual())
-    made = {name for layer in quantized.layers for name in layer.outputs}
-    assert {name for layer in model.layers for name in layer.outputs} <= made
+    made = {name for layer in quantized.layers for name in layer.output_names}
+    assert {name for layer in model.layers for name in layer.output_names} <= made
     found = pf.compare(quantized, pictures(1)[0], against=model)
     assert {"g", "h", "y"} <= {one.output for one in found}
 

@@ -139,9 +139,8 @@ def _own_sizes(model: Model) -> list[int]:
     """Sizes that the model's constants suggest: their dims, and sides of square pictures that products flatten."""
     found: dict[int, None] = {}
     for layer in model.layers:
-        for name in layer.inputs:
-            shape = model.constants[name].shape if name in model.constants else ()
-            for dim in shape:
+        for value in layer.operands:
+            for dim in () if value.constant is None else value.constant.shape:
                 if 1 < dim <= 1 << 16:
                     found.setdefault(dim)
         if len(found) > 24:
@@ -155,9 +154,9 @@ def _fits(model: Model, sizes: Mapping[Any, int], given: Mapping[str, tuple[int,
     for value in model.inputs:
         shape = given.get(value.name) or _shape(value, sizes)
         if value.kind == "tensor" and shape is not None:
-            inputs[value.name] = PartialTensor(value.dtype, DynamicTensorShape(shape))
+            inputs[value] = PartialTensor(value.dtype, DynamicTensorShape(shape))
     try:
-        inferred = model.infer(inputs)
+        inferred = model.specs(inputs)
     except PerframeError:
         return False
     return all(0 not in (spec.shape or ()) for spec in inferred.values() if spec.value is None)

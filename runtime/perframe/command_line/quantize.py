@@ -55,7 +55,7 @@ class Quantized:
         return [
             layer.name
             for layer in self.model.layers
-            if any(weights.values.size >= LEAST_ELEMENTS for weights in weights_of(self.model, layer))
+            if any(weights.values.size >= LEAST_ELEMENTS for weights in weights_of(layer))
         ]
 
 

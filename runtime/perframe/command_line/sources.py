@@ -223,12 +223,12 @@ def likely_arrays(
 
 def _table_length(model: Model, name: str) -> int:
     """The length of the shortest table in which an input's values are indices; 2 if they are none."""
-    lengths, same = [], {name}
+    lengths, same = list[int](), {value for value in model.inputs if value.name == name}
     for layer in model.layers:
-        if layer.op in INDEX_KEEPERS and layer.inputs[0] in same:
-            same.update(layer.outputs)
-        if layer.op == "Gather" and layer.inputs[1] in same and layer.inputs[0] in model.constants:
-            lengths.append(model.constants[layer.inputs[0]].shape[layer.attributes.get("axis", 0)])
+        if layer.op in INDEX_KEEPERS and layer.input(0) in same:
+            same.update(layer.results)
+        if layer.op == "Gather" and layer.indices in same and layer.x.constant is not None:
+            lengths.append(layer.x.constant.shape[layer.axis])
     return min(lengths, default=2)
 
 

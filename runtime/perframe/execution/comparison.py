@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from perframe.errors import BackendError
 from perframe.model import Evaluate, Layer, Model, Value
-from perframe.tensor import DataType, Tensor
+from perframe.tensor import Tensor
+from perframe.tensor.partial import PartialTensor
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,37 +85,38 @@ class LayerCheck:
 
 def with_all_values(model: Model) -> Model:
     """Return the model with the outputs of all layers appended to its own outputs, so that a run keeps them."""
-    added = [Value(name, dtype, None) for names in _inner_values(model) for name, dtype in names.items()]
-    return _with(model, model.layers, added)
+    made = model.copy()
+    made.outputs = [*made.outputs, *_declared(_inner_values(made))]
+    return made
 
 
 def with_all_copies(model: Model) -> tuple[Model, dict[str, str]]:
     """Return the model with copies of the outputs of all layers appended to its own outputs, and the names of the
     copies by those of the values. The values themselves lie where a run without copies puts them.
     """
-    layers, added, names = list[Layer](), list[Value](), dict[str, str]()
-    for layer, made in zip(model.layers, _inner_values(model), strict=True):
-        layers.append(layer)
-        for name, dtype in made.items():
-            names[name] = f"{name}:copy"
-            layers.append(Layer("Copy", f"copy of {name}", [name], [names[name]]))
-            added.append(Value(names[name], dtype, None))
-    return _with(model, layers, added), names
+    made = model.copy()
+    names, added = dict[str, str](), list[Value]()
+    for value in _inner_values(made):
+        copy = Layer("Copy", f"copy of {value.name}", [value], [f"{value.name}:copy"])
+        made.insert(copy, after=value.producer)
+        names[value.name] = copy.output.name
+        added.append(copy.output)
+    made.outputs = [*made.outputs, *_declared(added)]
+    return made, names
 
 
-def _with(model: Model, layers: Sequence[Layer], outputs: Sequence[Value]) -> Model:
-    """Return a model of these layers with further outputs, which backends prepare as they prepare `model`."""
-    made = Model(model.inputs, [*model.outputs, *outputs], layers, model.constants, model.name)
-    made.preparations = model.preparations
-    return made
+def _inner_values(model: Model) -> list[Value]:
+    """Return the tensors that layers on the backend make and the model does not output."""
+    model.infer()
+    made = (value for layer in model.layers if not layer.declaration.on_host for value in layer.results)
+    return [value for value in made if not value.is_output and value.spec.kind == "tensor"]
 
 
-def _inner_values(model: Model) -> Iterator[dict[str, DataType]]:
-    """Yield for each layer the dtypes of its outputs by name: of tensors that are no outputs of the model."""
-    specs, kept = model.infer(), set(model.output_names)
-    for layer in model.layers:
-        names = [] if layer.declaration.on_host else [name for name in layer.outputs if name and name not in kept]
-        yield {name: specs[name].dtype for name in names if specs[name].kind == "tensor"}
+def _declared(values: Sequence[Value]) -> Sequence[Value]:
+    """Declare the dtypes of values that become outputs."""
+    for value in values:
+        value.declared = PartialTensor(value.spec.dtype)
+    return values
 
 
 def compared(
@@ -132,9 +134,10 @@ def compared(
     for layer in model.layers:
         if layer.declaration.on_host or not layer.declaration.pure:
             continue
-        found = [array(name) if name in values else None for name in layer.outputs]  # raises what the run raised
-        expected = evaluate(layer, [array(name) if name else None for name in layer.inputs])
-        for name, made, wanted in zip(layer.outputs, found, expected, strict=False):
+        names = layer.output_names
+        found = [array(name) if name in values else None for name in names]  # raises what the run raised
+        expected = evaluate(layer, [array(name) if name else None for name in layer.input_names])
+        for name, made, wanted in zip(names, found, expected, strict=False):
             if made is not None:
                 yield apart(layer, name, made, wanted, limit)
 

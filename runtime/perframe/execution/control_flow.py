@@ -16,7 +16,7 @@ from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.parts import Parts
 from perframe.execution.planned_part import PlannedPart
 from perframe.layers.control import Branching, Looping, Scanning
-from perframe.model import Layer, Model, Value
+from perframe.model import Layer, Model, Subgraph, Value
 from perframe.tensor import DataType, Tensor
 from perframe.tensor.partial import DynamicTensorShape
 
@@ -31,8 +31,8 @@ class ControlPart:
         self.form = layer.form([None] * len(layer.inputs), [None] * len(layer.outputs))
         self._joins: dict[tuple[str, int, int], PlannedPart] = {}
         self._cuts: dict[tuple[int, int], PlannedPart] = {}
-        self._captures: Sequence[str] = layer.attributes.get("captures", ())
-        self._bodies = {name: Parts(body, machine) for name, body in layer.attributes["bodies"].items()}
+        self._captures: Sequence[str] = layer.captures
+        self._bodies = {name: Parts(body, machine) for name, body in layer.bodies.items()}
         self._own = {
             name: [value for value in body.model.inputs if value.name not in self._captures]
             for name, body in self._bodies.items()
@@ -42,10 +42,10 @@ class ControlPart:
     def run_whole(self, values: Values) -> None:
         """Run the bodies that the conditions choose, and add the outputs."""
         own = len(self.layer.inputs) - len(self._captures)
-        given = [values[name] if name else None for name in self.layer.inputs]
+        given = [values[name] if name else None for name in self.layer.input_names]
         captured = dict(zip(self._captures, given[own:], strict=True))
         made = _RUN[type(self.form)](self, given[:own], captured)
-        values.update([(name, value) for name, value in zip(self.layer.outputs, made, strict=False) if name])
+        values.update([(name, value) for name, value in zip(self.layer.output_names, made, strict=False) if name])
 
     def advance(self, values: Values) -> Iterator[str]:
         """Run the whole layer, and yield its name."""
@@ -117,7 +117,7 @@ class ControlPart:
         if part is None:
             whole, at = Value("whole", value.dtype, None), Value("at", DataType.INT64, DynamicTensorShape(()))
             cut = Layer("Gather", f"slices of {self.layer.name}", ["whole", "at"], ["slice"], {"axis": axis})
-            part = PlannedPart(Model([whole, at], [Value("slice", value.dtype, None)], [cut], {}), self._machine)
+            part = _planned([whole, at], cut, self._machine)
             self._cuts[slot, axis] = part
         made: Values = {"whole": value, "at": np.array(index, np.int64)}
         part.run_whole(made)
@@ -139,7 +139,7 @@ class ControlPart:
         if part is None:
             values = [Value(name, dtype, None) for name in names]
             join = Layer("Concat", f"rows of {self.layer.name}", names, ["rows"], {"axis": at})
-            part = PlannedPart(Model(values, [Value("rows", dtype, None)], [join], {}), self._machine)
+            part = _planned(values, join, self._machine)
             self._joins[key] = part
         made: Values = dict(zip(names, grown, strict=True))
         part.run_whole(made)
@@ -157,6 +157,11 @@ class ControlPart:
             body.release()
         for part in (*self._joins.values(), *self._cuts.values()):
             part.release()
+
+
+def _planned(inputs: Sequence[Value], layer: Layer, machine: Machine) -> PlannedPart:
+    """Return a part of one layer, which names its inputs."""
+    return PlannedPart(Subgraph.of(Model(inputs, layer.results, [layer])), machine)
 
 
 def _no_rows(output: Value, axis: int) -> Any:

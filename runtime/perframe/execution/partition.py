@@ -3,81 +3,72 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from perframe.model import Layer, Model, Value
-from perframe.tensor.partial import PartialTensor
+from perframe.model import Layer, Model, Subgraph, Value
 
-_pieces: weakref.WeakKeyDictionary[Model, list[Model | Layer]] = weakref.WeakKeyDictionary()
+_pieces: weakref.WeakKeyDictionary[Model, list[Subgraph | Layer]] = weakref.WeakKeyDictionary()
 
 
-def pieces_of(model: Model) -> list[Model | Layer]:
-    """Cut a prepared model into models to plan and layers to run on the host. All workers of the model share them."""
+def pieces_of(model: Model) -> list[Subgraph | Layer]:
+    """Cut a prepared model into subgraphs to plan and layers to run on the host. All its workers share them."""
     found = _pieces.get(model)
     return found or _pieces.setdefault(model, list(_cut(model)))
 
 
-def _cut(model: Model) -> Iterator[Model | Layer]:
+def _cut(model: Model) -> Iterator[Subgraph | Layer]:
     """Cut a model where a layer runs on the host, and where shapes depend on values that the last piece computes."""
-    if not any(layer.declaration.on_host for layer in model.layers) and not _cuts(model):
-        # plans bind tensors only; a sequence that such a model gives back is one that it was given
-        read, made = ([v for v in values if v.kind == "tensor"] for values in (model.inputs, model.outputs))
-        yield Model(read, made, model.layers, model.constants, model.name)
+    cuts, group = _cuts(model), list[Layer]()
+    if not cuts and not any(layer.declaration.on_host for layer in model.layers):
+        yield Subgraph.of(model)
         return
-    cuts, specs, group = _cuts(model), model.infer(), list[Layer]()
+    model.infer()
     for index, layer in enumerate(model.layers):
-        if group and (layer.declaration.on_host or layer.name in cuts):
-            yield _sub_model(model, group, model.layers[index:], specs)
+        if group and (layer.declaration.on_host or layer in cuts):
+            yield _subgraph(model, group, model.layers[index:])
             group = []
         if layer.declaration.on_host:
             yield layer
         else:
             group.append(layer)
     if group:
-        yield _sub_model(model, group, [], specs)
+        yield _subgraph(model, group, [])
 
 
-def _cuts(model: Model) -> set[str]:
+def _cuts(model: Model) -> set[Layer]:
     """Return the layers that need a value on the host that earlier layers compute from data rather than shapes."""
-    cuts: set[str] = set()
-    from_data = {value.name for value in model.inputs if value.dtype.is_float}
-    made_here: set[str] = set()
+    cuts: set[Layer] = set()
+    from_data = {value for value in model.inputs if value.dtype.is_float}
+    made_here: set[Value] = set()
     for layer in model.layers:
-        needed = [name for index, name in enumerate(layer.inputs) if layer.declaration.is_host(index)]
-        if any(name in from_data and name in made_here for name in needed):
-            cuts.add(layer.name)
-            from_data = {n for n in from_data | made_here if n in from_data}
+        needed = [value for index, value in enumerate(layer.inputs) if layer.declaration.is_host(index)]
+        if any(value in from_data and value in made_here for value in needed):
+            cuts.add(layer)
             made_here = set()
         if layer.declaration.on_host:
             made_here = set()
-        elif layer.declaration.reads_values and any(name in from_data for name in layer.inputs):
-            from_data.update(layer.outputs)
-            made_here.update(layer.outputs)
+        elif layer.declaration.reads_values and any(value in from_data for value in layer.operands):
+            from_data.update(layer.results)
+            made_here.update(layer.results)
     return cuts
 
 
-def _sub_model(
-    model: Model, layers: Sequence[Layer], later: Sequence[Layer], specs: Mapping[str, PartialTensor]
-) -> Model:
-    """Make a model of some layers. Its outputs are the values that `later` layers read and the model's outputs."""
-    made = {name for layer in layers for name in layer.outputs if name}
-    read = dict.fromkeys(name for layer in layers for name in layer.inputs if name and name not in made)
-    wanted = {name for layer in later for name in layer.inputs} | set(model.output_names)
-    outputs = [name for layer in layers for name in layer.outputs if name in wanted]
-
-    def value(name: str) -> Value:
-        return Value(name, specs[name].dtype, specs[name].shape)
-
-    constants = {name: model.constants[name] for name in read if name in model.constants}
-    inputs = [value(name) for name in read if name not in constants]
-    return Model(inputs, [value(name) for name in outputs], layers, constants, model.name)
+def _subgraph(model: Model, layers: Sequence[Layer], later: Sequence[Layer]) -> Subgraph:
+    """Return some layers. The outputs are the values that `later` layers read and the model's outputs."""
+    made = {value for layer in layers for value in layer.results}
+    read = dict.fromkeys(value for layer in layers for value in layer.operands if value not in made)
+    wanted = {value for layer in later for value in layer.operands}
+    inputs = [value for value in read if value.constant is None]
+    outputs = [value for layer in layers for value in layer.results if value in wanted or value.is_output]
+    return Subgraph(model.name, inputs, outputs, layers)
 
 
-def decisive_inputs(model: Model) -> list[str]:
+def decisive_inputs(part: Subgraph) -> list[Value]:
     """Return the inputs whose values decide shapes: a layer must know these values before it can be planned."""
-    needed: set[str] = set()
-    for layer in reversed(model.layers):
-        if needed & set(layer.outputs) and layer.declaration.reads_values:
-            needed.update(layer.inputs)
-        needed.update(name for index, name in enumerate(layer.inputs) if layer.declaration.is_host(index))
-    return [value.name for value in model.inputs if value.name in needed]
+    needed: set[Value] = set()
+    for layer in reversed(part.layers):
+        if not needed.isdisjoint(layer.results) and layer.declaration.reads_values:
+            needed.update(layer.operands)
+        host = (value for index, value in enumerate(layer.inputs) if layer.declaration.is_host(index))
+        needed.update(value for value in host if value is not None)
+    return [value for value in part.inputs if value in needed]

@@ -17,7 +17,7 @@ from perframe.execution.partition import pieces_of
 from perframe.execution.planned_part import PlannedPart
 from perframe.execution.report import MemoryUse
 from perframe.execution.static_branches import Branches, Decisions, follow_shapes
-from perframe.model import Layer, Model
+from perframe.model import Layer, Model, Subgraph
 from perframe.plan.allowance import Allowance, Stopwatch
 
 Array = NDArray[Any]
@@ -32,9 +32,9 @@ class HostPart:
 
     def run_whole(self, values: Values) -> None:
         """Read back, compute, and add the outputs as arrays."""
-        given = [downloaded(values[name]) if name else None for name in self._layer.inputs]
+        given = [downloaded(values[name]) if name else None for name in self._layer.input_names]
         made = self._machine.run_on_host(self._layer, given)
-        values.update((name, value) for name, value in zip(self._layer.outputs, made, strict=False) if name)
+        values.update((name, value) for name, value in zip(self._layer.output_names, made, strict=False) if name)
 
     def advance(self, values: Values) -> Iterator[str]:
         """Run the whole layer, and yield its name."""
@@ -64,9 +64,9 @@ class Parts:
         self._parts = [_part_of(piece, machine) for piece in pieces_of(self.model)]
         self._output_names = prepared.output_names
         # planned parts hold their own constants; these are for layers on the host and for outputs
-        read = {name for layer in self.model.layers if layer.declaration.on_host for name in layer.inputs}
-        read.update(self.model.output_names)
-        self._constants = {name: value for name, value in self.model.constants.items() if name in read}
+        read = {value for layer in self.model.layers if layer.declaration.on_host for value in layer.operands}
+        constants = [value for value in self.model.constant_values if value in read or value.is_output]
+        self._constants = {value.name: value.constant for value in constants}
 
     def run_whole(self, values: Values) -> None:
         """Run all parts on `values`. `values` must hold the model's inputs, and the parts add their outputs to it."""
@@ -184,7 +184,7 @@ class Parts:
             part.release()
 
 
-def _part_of(piece: Model | Layer, machine: Machine) -> Part:
-    if isinstance(piece, Model):
+def _part_of(piece: Subgraph | Layer, machine: Machine) -> Part:
+    if isinstance(piece, Subgraph):
         return PlannedPart(piece, machine)
     return machine.control(piece, machine) if piece.family == "control" else HostPart(piece, machine)

@@ -22,7 +22,7 @@ from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.partition import decisive_inputs
 from perframe.execution.report import MemoryUse, StepReport, steps_of
 from perframe.layers.twins import signature
-from perframe.model import Model
+from perframe.model import Subgraph, Value
 from perframe.plan.allowance import Allowance, Position, Stopwatch
 from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline
@@ -36,25 +36,25 @@ from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
 MAX_PLANS = 8  # of one part; the plan that was unused for longest is freed
-NO_VALUES: Mapping[str, Array] = MappingProxyType({})
+NO_VALUES: Mapping[Value, Array] = MappingProxyType({})
 MAX_HOST_VALUES = 1024  # an input that decides shapes is part of a plan's key, up to this many elements
 
 
-_templates: weakref.WeakKeyDictionary[Model, Templates] = weakref.WeakKeyDictionary()  # shared by all workers
+_templates: weakref.WeakKeyDictionary[Subgraph, Templates] = weakref.WeakKeyDictionary()  # shared by all workers
 
 
-def _templates_of(model: Model, backend: Backend) -> Templates | None:
+def _templates_of(part: Subgraph, backend: Backend) -> Templates | None:
     """Return the templates that all workers of this model object share; None where plans do not follow sizes."""
     if not isinstance(backend, Following) or not follows_sizes():
         return None
-    found = _templates.get(model)
-    return found or _templates.setdefault(model, Templates(model, backend))
+    found = _templates.get(part)
+    return found or _templates.setdefault(part, Templates(part, backend))
 
 
 class PlannedPart:
     """Layers whose shapes follow from the shapes of their inputs, with one plan for each set of input shapes."""
 
-    def __init__(self, model: Model, machine: Machine) -> None:
+    def __init__(self, model: Subgraph, machine: Machine) -> None:
         self.model, self._machine = model, machine
         self._constants = ConstantPool(model.constants)
         self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by input shapes; the plan that ran last is at the end
@@ -64,7 +64,7 @@ class PlannedPart:
         self._templates = None if self._decisive else _templates_of(model, machine.backend)
         self._to_trace: Shapes | None = None  # shapes that were planned without a template, and may be worth tracing
         self._tracing = Tracing()
-        self._signatures = {id(layer): signature(layer) for layer in model.layers}
+        self._signatures = {layer: signature(layer) for layer in model.layers}
 
     def run_whole(self, values: Values) -> None:
         """Bind, submit, and add the outputs, whose values may still be pending."""
@@ -173,12 +173,12 @@ class PlannedPart:
             self._plans[key] = planner.made
             self._evict_old()
 
-    def _key(self, values: Values) -> tuple[Any, Shapes, Mapping[str, Array]]:
+    def _key(self, values: Values) -> tuple[Any, Shapes, Mapping[Value, Array]]:
         """Return the key of the plan for these inputs, their shapes, and the inputs that decide shapes."""
         shapes = tuple([values[name].shape for name in self._names])
         if not self._decisive:
             return shapes, shapes, NO_VALUES
-        decisive = {name: _host_value(values[name]) for name in self._decisive}
+        decisive = {value: _host_value(values[value.name]) for value in self._decisive}
         return (shapes, *((value.tobytes(), value.shape) for value in decisive.values())), shapes, decisive
 
     def _plan_for(self, values: Values) -> Plan:
@@ -250,7 +250,7 @@ class PlannedPart:
         if self._templates is not None:
             self._templates.trace(shapes, self._followed, self._tracing)
 
-    def _made(self, shapes: Shapes, decisive: Mapping[str, Array] = NO_VALUES) -> Plan:
+    def _made(self, shapes: Shapes, decisive: Mapping[Value, Array] = NO_VALUES) -> Plan:
         """Make the plan for these input shapes. `decisive` holds the values of the inputs that decide shapes."""
         machine, begin = self._machine, perf_counter_ns()
         plan = self._planner(shapes, machine.backend, machine.host, self._constants, decisive).plan()
@@ -267,11 +267,11 @@ class PlannedPart:
         backend: Backend,
         host: Backend,
         constants: ConstantPool,
-        decisive: Mapping[str, Array],
+        decisive: Mapping[Value, Array],
         at: Callable[[str], None] | None = None,
     ) -> Planner:
         specs = {
-            value.name: PartialTensor(value.dtype, DynamicTensorShape(shape), decisive.get(value.name))
+            value: PartialTensor(value.dtype, DynamicTensorShape(shape), decisive.get(value))
             for value, shape in zip(self.model.inputs, shapes, strict=True)
         }
         outline = Outline(self.model, constants.known, specs, self._machine.evaluate, self._signatures, at)

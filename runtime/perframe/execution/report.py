@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import TimedProgram
-from perframe.model import Layer, Model
+from perframe.model import Layer, Subgraph, Value
+from perframe.model.inference import Inference
 from perframe.plan.segments import Segment, Transfer
 from perframe.safety.notebooks import preformatted
 from perframe.tensor import BackendType, HostStorage, TensorShape
@@ -75,12 +76,12 @@ class Steps(list[StepReport]):
 
 
 def steps_of(
-    model: Model, input_shapes: Sequence[TensorShape], segments: Sequence[Segment | Transfer], repeats: int
+    part: Subgraph, input_shapes: Sequence[TensorShape], segments: Sequence[Segment | Transfer], repeats: int
 ) -> list[StepReport]:
     """The steps of a plan's segments, in the order in which they run, with the times that are measured. No run is under
     way.
     """
-    report, found = reporter(model, input_shapes), []
+    report, found = reporter(part, input_shapes), []
     for segment in segments:
         times = _times(segment, repeats) if isinstance(segment, Segment) else []
         for index, name in enumerate(segment.layers):
@@ -89,14 +90,14 @@ def steps_of(
 
 
 def reporter(
-    model: Model, input_shapes: Sequence[TensorShape]
+    part: Subgraph, input_shapes: Sequence[TensorShape]
 ) -> Callable[[str, BackendType, float | None], StepReport]:
     """Return a function that reports a step: from its layer's name, its backend, and its time in seconds."""
     inputs = {
-        value.name: PartialTensor(value.dtype, DynamicTensorShape(shape))
-        for value, shape in zip(model.inputs, input_shapes, strict=True)
+        value: PartialTensor(value.dtype, DynamicTensorShape(shape))
+        for value, shape in zip(part.inputs, input_shapes, strict=True)
     }
-    known, layers = model.infer(inputs), {layer.name: layer for layer in model.layers}
+    known, layers = Inference().specs(part.layers, inputs), {layer.name: layer for layer in part.layers}
     return lambda name, backend, seconds: _step(name, layers.get(name), known, backend, seconds)
 
 
@@ -114,12 +115,12 @@ def _times(segment: Segment, repeats: int) -> list[float]:
 
 
 def _step(
-    name: str, layer: Layer | None, known: Mapping[str, PartialTensor], backend: BackendType, seconds: float | None
+    name: str, layer: Layer | None, known: Mapping[Value, PartialTensor], backend: BackendType, seconds: float | None
 ) -> StepReport:
     if layer is None:
         return StepReport(name, "", backend, (), (), 0, None, seconds)
-    inputs = [_operand(value, known[value]) if value else None for value in layer.inputs]
-    outputs = [_operand(value, known[value]) for value in layer.outputs if value]
+    inputs = [None if value is None else _operand(value.name, known[value]) for value in layer.inputs]
+    outputs = [_operand(value.name, known[value]) for value in layer.results]
     reads, writes = ([None if value is None else value.shape for value in values] for values in (inputs, outputs))
     size = sum(value.shape.size * value.dtype.numpy.itemsize for value in (*inputs, *outputs) if value is not None)
     given = [value for value, read in zip(inputs, layer.inputs, strict=True) if read]

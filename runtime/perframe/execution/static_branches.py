@@ -6,10 +6,9 @@ One set of input shapes decides such a branch, and the layers of the chosen body
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from perframe.errors import InferenceError
-from perframe.model import Evaluate, Layer, Model
+from perframe.model import Evaluate, Model, Value
 from perframe.passes.inline_branches import inlined_body
 from perframe.sizes.arithmetic import SizeArithmetic
 from perframe.sizes.open_dims import OpenDims, Shapes
@@ -68,80 +67,62 @@ class Branches:
 def follow_shapes(model: Model) -> bool:
     """Whether any of a model's branches may be decided without the values of its inputs."""
     return any(
-        _follows_shapes(model, layer.inputs[0]) for layer in model.layers if layer.declaration.body_for is not None
+        _follows_shapes(model, layer.input(0)) for layer in model.layers if layer.declaration.body_for is not None
     )
 
 
-def _follows_shapes(model: Model, condition: str) -> bool:
+def _follows_shapes(model: Model, condition: Value) -> bool:
     needed = {condition}
     for layer in reversed(model.layers):
-        if needed & set(layer.outputs):
+        if not needed.isdisjoint(layer.results):
             if not layer.declaration.reads_values:
                 return True
-            needed.update(layer.inputs)
-    return not needed & {value.name for value in model.inputs}
+            needed.update(layer.operands)
+    return needed.isdisjoint(model.inputs)
 
 
 def settled(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluate) -> tuple[Decisions, Model]:
     """Return the branches that these input shapes decide, and the model with the chosen bodies in their place. If the
     shapes decide no branch, this is the model itself.
     """
+    made = model.copy()
     known = {
-        value.name: PartialTensor(value.dtype, DynamicTensorShape(shapes[value.name]))
-        for value in model.inputs
+        value: PartialTensor(value.dtype, DynamicTensorShape(shapes[value.name]))
+        for value in made.inputs
         if value.name in shapes
     }
-    walk = _Walk(model, known, evaluate)
     try:
-        walk.add(model.layers)
+        decided = _settle(made, known, evaluate)
     except InferenceError:  # planning raises it again, with the layer's name
         return (), model
-    if not walk.decided:
-        return (), model
-    made = Model(model.inputs, model.outputs, walk.layers, walk.constants, model.name)
-    made.preparations = model.preparations
-    return tuple(walk.decided), made
+    return (decided, made) if decided else ((), model)
 
 
-class _Walk:
-    """Collects layers, and renames the values of a body."""
+def _settle(model: Model, known: dict[Value, PartialTensor], evaluate: Evaluate) -> Decisions:
+    """Put the chosen bodies in the place of the branches that are decided, and return the decisions."""
+    decided = list[tuple[str, str]]()
+    waiting = list(model.layers[::-1])
+    while waiting:
+        layer = waiting.pop()
+        given = [None if value is None else _spec(value, known) for value in layer.inputs]
+        body_for, condition = layer.declaration.body_for, given[0].value if given and given[0] is not None else None
+        if body_for is not None and condition is not None and condition.size == 1:
+            which = body_for(condition)
+            decided.append((layer.name, which))
+            inside = inlined_body(layer, layer.bodies[which])
+            model.replace(layer, *inside)
+            waiting += inside[::-1]
+            continue
+        values = [None if spec is None else spec.value for spec in given]
+        whole = all(value is not None or spec is None for value, spec in zip(values, given, strict=True))
+        if whole and layer.declaration.pure and not layer.declaration.on_host:
+            results = [PartialTensor.of(value) for value in evaluate(layer, values)]
+        else:
+            results = list(layer.infer(given))
+        known.update((v, spec) for v, spec in zip(layer.outputs, results, strict=False) if v is not None)
+    return tuple(decided)
 
-    def __init__(self, model: Model, known: dict[str, PartialTensor], evaluate: Evaluate) -> None:
-        self.layers: list[Layer] = []
-        self._names = model.names
-        self.constants = dict(model.constants)
-        self.decided: list[tuple[str, str]] = []
-        self._evaluate = evaluate
-        self._known = {value.name: value.spec for value in model.inputs}
-        self._known |= {name: PartialTensor.of(value) for name, value in model.constants.items()} | known
 
-    def add(self, layers: Sequence[Layer]) -> None:
-        """Add layers."""
-        for layer in layers:
-            given = [self._known[name] if name else None for name in layer.inputs]
-            body_for = layer.declaration.body_for
-            if (
-                body_for is not None
-                and given[0] is not None
-                and given[0].value is not None
-                and given[0].value.size == 1
-            ):
-                which = body_for(given[0].value)
-                self.decided.append((layer.name, which))
-                self._enter(layer, layer.attributes["bodies"][which])
-                continue
-            self.layers.append(replace(layer))
-            values = [None if spec is None else spec.value for spec in given]
-            whole = all(value is not None or spec is None for value, spec in zip(values, given, strict=True))
-            if whole and layer.declaration.pure and not layer.declaration.on_host:
-                results = [PartialTensor.of(value) for value in self._evaluate(layer, values)]
-            else:
-                results = list(layer.infer(given))
-            self._known.update((name, spec) for name, spec in zip(layer.outputs, results, strict=False) if name)
-
-    def _enter(self, layer: Layer, body: Model) -> None:
-        """Add the layers of a body, and give its outputs the names of the branch's outputs."""
-        layers, constants = inlined_body(layer, body, self._names)
-        self.constants |= constants
-        self._known |= {name: PartialTensor.of(value) for name, value in constants.items()}
-        self.add(layers)
+def _spec(value: Value, known: Mapping[Value, PartialTensor]) -> PartialTensor:
+    found = known.get(value)
+    return value.spec if found is None else found

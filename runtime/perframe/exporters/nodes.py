@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from perframe.errors import ModelError
 from perframe.importers.onnx_schema import fault, schema_of, type_name
 from perframe.layers.base import ONNX_DOMAINS
-from perframe.model import Layer, Value
+from perframe.model import Layer
 from perframe.tensor import DataType
 from perframe.tensor.partial import PartialTensor
 
@@ -33,14 +33,19 @@ def operator_of(layer: Layer) -> tuple[str, str]:
     return domain or _DOMAINS.get(op, ""), op
 
 
-def node_of(layer: Layer, bodies: Mapping[str, onnx.GraphProto]) -> onnx.NodeProto:
-    """Return the node of a layer; `bodies` are its graphs. Raises ModelError for an attribute that ONNX cannot hold."""
+def node_of(
+    layer: Layer, title: str, inputs: Sequence[str], outputs: Sequence[str], bodies: Mapping[str, onnx.GraphProto]
+) -> onnx.NodeProto:
+    """Return the node of a layer under names of the file; `bodies` are its graphs.
+
+    Raises ModelError for an attribute that ONNX cannot hold.
+    """
     domain, op = operator_of(layer)
     schema = schema_of(op, onnx.defs.onnx_opset_version(), domain) if domain in ONNX_DOMAINS else _newest(op, domain)
-    node = helper.make_node(op, layer.inputs, layer.outputs, name=layer.name, domain=domain)
+    node = helper.make_node(op, inputs, outputs, name=title, domain=domain)
     renamed, (stands_in, only) = _RENAMED.get(op, {}), _INSTEAD.get(op, (0, ""))
     for name, value in layer.attributes.items():
-        if value is None or name in ("bodies", "captures") or (name == only and any(layer.inputs[stands_in:])):
+        if value is None or name in ("bodies", "captures") or (name == only and any(inputs[stands_in:])):
             continue
         said = renamed.get(name, name)
         known = schema.attributes.get(said) if schema is not None else None
@@ -137,12 +142,12 @@ def tensor_of(array: NDArray[Any], name: str) -> onnx.TensorProto:
     return numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
 
 
-def value_info(value: Value, name: str) -> onnx.ValueInfoProto:
+def value_info(spec: PartialTensor, name: str) -> onnx.ValueInfoProto:
     """Return the declaration of an input or output under a name of the file."""
-    shape = None if value.shape is None else list(value.shape)
-    kind = helper.make_tensor_type_proto(element_type(value.dtype), shape)
-    if value.kind == "sequence" or (value.kind == "optional" and value.element_kind == "sequence"):
+    shape = None if spec.shape is None else list(spec.shape)
+    kind = helper.make_tensor_type_proto(element_type(spec.dtype), shape)
+    if spec.kind == "sequence" or (spec.kind == "optional" and spec.element_kind == "sequence"):
         kind = helper.make_sequence_type_proto(kind)
-    if value.kind == "optional":
+    if spec.kind == "optional":
         kind = helper.make_optional_type_proto(kind)
     return helper.make_value_info(name, kind)

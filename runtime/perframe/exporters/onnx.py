@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import onnx
@@ -55,7 +55,7 @@ def to_onnx(model: Model, beside: str = "") -> tuple[onnx.ModelProto, list[Buffe
     """
     model.verify()
     file = _File(Names(_all_names(model)))
-    graph = _Graph(model, file)
+    graph = _GraphWriter(model, file)
     graph.export()
     if file.problems:
         raise ModelError(
@@ -85,8 +85,9 @@ def to_onnx(model: Model, beside: str = "") -> tuple[onnx.ModelProto, list[Buffe
 
 def _all_names(model: Model) -> set[str]:
     """Return the names of all values of a model and of its bodies."""
-    names = {*model.producers(), *model.constants, *(value.name for value in model.inputs)}
+    names = {*model.constants, *(value.name for value in (*model.inputs, *model.outputs))}
     for layer in model.layers:
+        names.update(value.name for value in layer.results)
         for body in _bodies(layer).values():
             names |= _all_names(body)
     return names
@@ -118,60 +119,34 @@ def _reference(name: str, array: Array, beside: str, data: list[Buffer]) -> onnx
     return tensor
 
 
-class _Graph:
-    """One graph of a file. Rules of `spelling` get it. `called` holds the names in the file of outer values."""
+class _GraphWriter:
+    """Writes one graph of a file. `called` holds the names in the file of outer values."""
 
     def __init__(
-        self, model: Model, file: _File, outer: _Graph | None = None, called: Mapping[str, str] | None = None
+        self, model: Model, file: _File, outer: _GraphWriter | None = None, called: Mapping[Value, str] | None = None
     ) -> None:
         self.model, self._file, self._outer = model, file, outer
-        self._makers, self._specs = model.producers(), model.infer()
+        model.infer()
         self._captured = set(called or {})
-        self._called = dict(called or {})  # the names in the file, by those in the model
+        self._called = dict(called or {})  # the names in the file
         self._shared: dict[int, str] = {} if outer is None else dict(outer._shared)  # initializers, by the array's id
         self.arrays: dict[str, Array] = {}  # the initializers of this graph, by their names in the file
         self.nodes: list[onnx.NodeProto] = []
 
-    # --- what rules ask ---
-
-    def spec(self, name: str) -> PartialTensor:
-        """What is known of a value that is made before the layer."""
-        return self._specs[name]
-
-    def constant(self, value: Array, like: str) -> str:
-        """Add a constant, and return its name."""
-        name = self.free(like)
-        self._define(name, value)
-        return name
-
-    def free(self, like: str) -> str:
-        """Return a free name for a value."""
-        return self._file.names.free(like)
-
-    def maker(self, name: str) -> Layer | None:
-        """The layer of the model that makes a value."""
-        return self._makers.get(name)
-
-    def value(self, name: str) -> Array | None:
-        """The value of a constant of the model; None if the name is not that of a constant."""
-        return self.model.constants.get(name)
-
-    # --- the export ---
-
     def export(self) -> None:
         """Make the nodes of all layers, and for outputs that no layer makes."""
         if self._outer is None:  # the names of its inputs and outputs are the file's
-            self._called |= {name: self._taken(name) for name in (v.name for v in self.model.inputs)}
-            self._called |= {name: name for name in self.model.output_names}
-            self._file.used |= self._called.keys()
-        for name, value in self.model.constants.items():
-            if id(value) in self._shared and name not in self.model.output_names:
-                self._called[name] = self._shared[id(value)]
+            self._called |= {value: self._taken(value.name) for value in self.model.inputs}
+            self._called |= {value: value.name for value in self.model.outputs}
+            self._file.used |= {value.name for value in self._called}
+        for value in self.model.constant_values:
+            if id(value.constant) in self._shared and not value.is_output:
+                self._called[value] = self._shared[id(value.constant)]
             else:
-                self._define(name, value)
+                self._define(value)
         for layer in self.model.layers:
             self._add(layer)
-        self._outputs = [self._output(name, index) for index, name in enumerate(self.model.output_names)]
+        self._outputs = [self._output(value, index) for index, value in enumerate(self.model.outputs)]
 
     def proto(self, name: str, tensors: Iterable[onnx.TensorProto] | None = None) -> onnx.GraphProto:
         """Return the graph. `tensors` are its initializers, by default those of `arrays`."""
@@ -180,82 +155,90 @@ class _Graph:
         return helper.make_graph(
             self.nodes,
             name,
-            [value_info(v, self._said(v.name)) for v in self.model.inputs if v.name not in self._captured],
-            [value_info(self._shaped(v), said) for v, said in zip(self.model.outputs, self._outputs, strict=True)],
+            [value_info(v.declared or v.spec, self._said(v)) for v in self.model.inputs if v not in self._captured],
+            [value_info(_shaped(v), said) for v, said in zip(self.model.outputs, self._outputs, strict=True)],
             list(tensors),
         )
 
-    def _shaped(self, value: Value) -> Value:
-        """Return an output with the inferred shape if it declares none; ONNX wants all that is known."""
-        return replace(value, shape=self._specs[value.name].shape) if value.shape is None else value
-
-    def _define(self, name: str, value: Array) -> None:
-        self._specs[name] = PartialTensor.of(value)
-        said = self._said(name)
-        if self._outer is None and name in self.model.output_names:  # an output that is an initializer is unusual
-            said, target = self.free(name), said
+    def _define(self, value: Value) -> None:
+        said, array = self._said(value), value.constant
+        assert array is not None
+        if self._outer is None and value.is_output:  # an output that is an initializer is unusual
+            said, target = self._file.names.free(value.name), said
             self.nodes.append(helper.make_node("Identity", [said], [target], name=self._file.titles.free(target)))
-        self.arrays[said], self._shared[id(value)] = value, said
+        self.arrays[said], self._shared[id(array)] = array, said
 
-    def _output(self, name: str, index: int) -> str:
+    def _output(self, value: Value, index: int) -> str:
         """Return the name of an output. A body's own layer makes each of its outputs, and none is there twice."""
-        said = self._said(name)
+        said = self._said(value)
         if self._outer is None:
             return said
-        if name in self._makers and name not in self.model.output_names[:index]:
+        if value.producer is not None and value not in self.model.outputs[:index]:
             return said
-        target = self.free(name)
+        target = self._file.names.free(value.name)
         self.nodes.append(helper.make_node("Identity", [said], [target], name=self._file.titles.free(target)))
         return target
 
-    def _said(self, name: str) -> str:
-        """Return the name that a value has in the file."""
-        if name and name not in self._called:
-            self._called[name] = self._taken(name)
-        return self._called[name] if name else ""
+    def _said(self, value: Value | None) -> str:
+        """Return the name that a value has in the file. A constant of the spelling becomes an initializer."""
+        if value is None:
+            return ""
+        if value not in self._called:
+            self._called[value] = self._taken(value.name)
+            if value.constant is not None:
+                self._define(value)
+        return self._called[value]
 
     def _taken(self, name: str) -> str:
-        said = self.free(name) if name in self._file.used else name
+        said = self._file.names.free(name) if name in self._file.used else name
         self._file.used.add(said)
         return said
 
     def _add(self, layer: Layer) -> None:
-        parts = spelled(layer, self)
+        parts = spelled(layer)
         if len(parts) != 1 or parts[0] is not layer:
             for part in parts:
                 if find_declaration(part.op) is None:  # no shape rule; it makes what the layer made
-                    self._specs |= {name: self._specs[layer.outputs[0]] for name in part.outputs}
+                    for value in part.results:
+                        value.spec = layer.output.spec
                 self._add(part)
             return
-        given = [self._specs[name] if name else None for name in layer.inputs]
         try:
-            if any([name and name not in self._specs for name in layer.outputs]):
-                self._specs |= zip(layer.outputs, layer.infer(given), strict=False)
-            self.nodes.append(self._node(layer, given))
+            self.nodes.append(self._node(layer))
         except ModelError as error:
             self._file.problems.append(f"{layer.name!r} ({layer.op}): {error}")
-            self._specs |= {name: PartialTensor(DataType.FLOAT32) for name in layer.outputs if name not in self._specs}
 
-    def _node(self, layer: Layer, given: Sequence[PartialTensor | None]) -> onnx.NodeProto:
-        own = len(layer.inputs) - len(layer.attributes.get("captures", ()))
+    def _node(self, layer: Layer) -> onnx.NodeProto:
+        given, made = ([None if v is None else v.spec for v in values] for values in (layer.inputs, layer.outputs))
+        captures = layer.attributes.get("captures", ())
+        own = len(layer.inputs) - len(captures)
         inputs = list(map(self._said, layer.inputs[:own]))
         while inputs and not inputs[-1]:
             inputs.pop()
-        graphs = {name: self._body(body, layer, own, name) for name, body in _bodies(layer).items()}
-        made = [self._specs[name] if name else None for name in layer.outputs]
+        around = dict(zip(captures, layer.inputs[own:], strict=True))
+        graphs = {name: self._body(body, layer, around, name) for name, body in _bodies(layer).items()}
         title = self._file.titles.free(layer.name)
-        outputs = [self._said(name) for name in layer.outputs]
+        outputs = list(map(self._said, layer.outputs))
         least = least_outputs(layer)
         outputs += [""] * (least - len(outputs))  # ONNX requires these outputs, though unread
-        outputs = [name or (self.free(f"{title} output {at}") if at < least else "") for at, name in enumerate(outputs)]
-        node = node_of(replace(layer, name=title, inputs=inputs, outputs=outputs), graphs)
+        free = self._file.names.free
+        outputs = [name or (free(f"{title} output {at}") if at < least else "") for at, name in enumerate(outputs)]
+        node = node_of(layer, title, inputs, outputs, graphs)
         domain, opset = operator_of(layer)[0], least_opset(layer, node, given[: len(inputs)], made)
         self._file.opsets[domain] = max(opset, self._file.opsets.get(domain, 0))
         return node
 
-    def _body(self, body: Model, layer: Layer, own: int, name: str) -> onnx.GraphProto:
+    def _body(self, body: Model, layer: Layer, around: Mapping[str, Value | None], name: str) -> onnx.GraphProto:
         """Return a body as a graph. It reads captured values by the names that they have in this graph."""
-        outer = zip(layer.attributes.get("captures", ()), layer.inputs[own:], strict=True)
-        graph = _Graph(body, self._file, self, {inner: self._said(around) for inner, around in outer})
+        called = {value: self._said(around[value.name]) for value in body.inputs if value.name in around}
+        graph = _GraphWriter(body, self._file, self, called)
         graph.export()
         return graph.proto(f"{name} of {layer.name}")
+
+
+def _shaped(value: Value) -> PartialTensor:
+    """Return what an output declares, with the inferred shape if it declares none; ONNX wants all that is known."""
+    declared = value.declared or value.spec
+    if declared.shape is not None:
+        return declared
+    return PartialTensor(declared.dtype, value.spec.shape, kind=declared.kind, element_kind=declared.element_kind)

@@ -25,9 +25,9 @@ def check(model: Model) -> None:
         for body in layer.attributes.get("bodies", {}).values():
             check(body)
         _check_form(layer)
-    specs = model.infer()
+    model.infer()
     for value in model.outputs:
-        made = specs[value.name]
+        made = value.spec
         fits = value.shape is None or made.shape is None or value.shape.may_be(made.shape)
         if (value.dtype, value.kind) != (made.dtype, made.kind) or not fits:
             raise ModelError(f"{model.name}: the output {value} would be {made}")

@@ -55,7 +55,12 @@ def _layer(layer: Layer, key_of: Callable[[str, Array], str]) -> dict[str, Any]:
         epilogue = [_stage(stage, layer.name, key_of) for stage in layer.epilogue]
     except ModelError as error:
         raise ModelError(f"layer {layer.name!r} ({layer.op}) cannot be saved: {error}") from None
-    made: dict[str, Any] = {"op": layer.op, "name": layer.name, "inputs": layer.inputs, "outputs": layer.outputs}
+    made: dict[str, Any] = {
+        "op": layer.op,
+        "name": layer.name,
+        "inputs": layer.input_names,
+        "outputs": layer.output_names,
+    }
     optional = {
         "attributes": attributes,
         "epilogue": epilogue,
@@ -233,8 +238,8 @@ def _read_value(said: Any, what: str) -> Value:
             if not (dim is None or type(dim) is str or (type(dim) is int and 0 <= dim < 1 << 63)):
                 raise ModelError(f"{where} has a dim of {dim!r:.200}")
         shape = DynamicTensorShape(shape)
-    kinds = [_of(said, member, str, where, "tensor") for member in ("kind", "element_kind")]
-    for kind in kinds:
-        if kind not in ("tensor", "sequence", "optional"):
-            raise ModelError(f"{where} is of the unknown kind {kind!r:.200}")
-    return Value(name, read_dtype(said.get("dtype"), where), shape, *kinds)
+    kind, element_kind = (_of(said, member, str, where, "tensor") for member in ("kind", "element_kind"))
+    for said_kind in (kind, element_kind):
+        if said_kind not in ("tensor", "sequence", "optional"):
+            raise ModelError(f"{where} is of the unknown kind {said_kind!r:.200}")
+    return Value(name, read_dtype(said.get("dtype"), where), shape, kind, element_kind)

@@ -12,8 +12,9 @@ import numpy as np
 
 from perframe.errors import InferenceError, InputError, PerframeError
 from perframe.functional.promotion import category, common_dtype
-from perframe.functional.tensor import FunctionalTensor, Given, Origin, of_array, to_tensor
+from perframe.functional.tensor import FunctionalTensor, Given, of_array, to_tensor
 from perframe.layers.base import declaration
+from perframe.model import Layer, Value
 from perframe.tensor import DataType
 
 P = ParamSpec("P")
@@ -74,10 +75,12 @@ def apply_all(op: str, inputs: Sequence[Given | None], count: int, **attributes:
     given = _followed(given)
     specs = declaration(op).outputs_for([None if value is None else value.spec for value in given], attributes)
     title = _calling.get() or op.lower()
-    hints = (title, *(f"{title}_{index}" for index in range(1, count)))
-    origin = Origin(op, title, tuple([None if value is None else value.fixed() for value in given]), hints, attributes)
-    graph = graph_of([value for value in given if value is not None])
-    return tuple(FunctionalTensor(spec, origin, index, graph) for index, spec in enumerate(specs[:count]))
+    made = [Value(f"{title}_{index}" if index else title) for index in range(count)]
+    Layer(op, title, [None if tensor is None else tensor.value for tensor in given], made, attributes)
+    graph = graph_of([tensor for tensor in given if tensor is not None])
+    for value, spec in zip(made, specs, strict=False):
+        value.spec = spec
+    return tuple(FunctionalTensor(value, graph) for value in made)
 
 
 def _followed(given: list[FunctionalTensor | None]) -> list[FunctionalTensor | None]:

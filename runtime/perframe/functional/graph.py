@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perframe.backends import evaluator
 from perframe.errors import InputError
 from perframe.functional.calls import graph_of
-from perframe.functional.tensor import FunctionalTensor, Given, Origin, to_tensor
+from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 from perframe.model import Layer, Model, Names, Value
+from perframe.model.model import copy_bodies
 from perframe.passes import optimize as run_passes
 from perframe.passes.prepared import freeze
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
+from perframe.tensor.partial import Dim, DynamicTensorShape
 
 _MAX_NAME = 1000
 
@@ -53,7 +52,7 @@ class FunctionalGraph:
 
     def add_inputs(self, model: Model) -> tuple[FunctionalTensor, ...]:
         """Add inputs like those of a model: names, dtypes and shapes. Raises InputError for a name that is taken."""
-        return tuple(self._add(value) for value in model.inputs)
+        return tuple(self._add(Value.of(value.name, value.spec)) for value in model.inputs)
 
     def add_output(self, output: Given, name: str | None = None) -> None:
         """Add an output of the model that `compile` makes. Raises InputError for a name that is taken."""
@@ -81,7 +80,7 @@ class FunctionalGraph:
             self.add_outputs(*outputs, **named)
             if not self._outputs:
                 raise InputError("a model needs an output: compile(y), compile(scores=y) or add_output(y, 'scores')")
-            model = _Assembly(self._inputs, self._outputs).model(self.name)
+            model = _model(self.name, self._inputs, self._outputs)
         finally:
             self._outputs = before
         model.verify()
@@ -93,7 +92,8 @@ class FunctionalGraph:
     def _add(self, value: Value) -> FunctionalTensor:
         if any(value.name == tensor.name for tensor in self._inputs) or value.name in self._outputs:
             raise InputError(f"there already is an input or an output {value.name!r}: choose another name")
-        tensor = FunctionalTensor(value.spec, graph=self, name=_checked(value.name))
+        _checked(value.name)
+        tensor = FunctionalTensor(value, self, name=value.name)
         self._inputs.append(tensor)
         return tensor.fixed()
 
@@ -106,7 +106,7 @@ class FunctionalGraph:
     def _free_output(self, tensor: FunctionalTensor) -> str:
         """Return a name for an output: the one that a model inside gave it, else "output_0", "output_1", ..."""
         taken = {*self._outputs, *(tensor.name for tensor in self._inputs)}
-        if tensor.origin is not None and tensor.name and tensor.name not in taken:
+        if tensor.value.producer is not None and tensor.name and tensor.name not in taken:
             return tensor.name
         numbers = (f"output_{at}" for at in range(len(self._outputs), len(taken) + len(self._outputs) + 1))
         return next(name for name in numbers if name not in taken)
@@ -133,100 +133,48 @@ def _checked(name: str) -> str:
     return name
 
 
-class _Assembly:
-    """Turns the origins behind some outputs into a model."""
-
-    def __init__(self, inputs: Sequence[FunctionalTensor], outputs: dict[str, FunctionalTensor]) -> None:
-        self.inputs, self.outputs = inputs, outputs
-        self.titles = Names()
-        self.names = Names((*(tensor.name for tensor in inputs), *outputs))
-        self.made: dict[tuple[int, int], str] = {}  # names of values, by origin and index
-        self.constants: dict[str, NDArray[Any]] = {}
-        self.constant_names: dict[int, str] = {}  # by the array's id; the tensors keep the arrays alive
-        self.layers: list[Layer] = []
-
-    def model(self, name: str) -> Model:
-        """Return the model."""
-        graph_of(list(self.outputs.values()))
-        for output, tensor in self.outputs.items():
-            if tensor.origin is not None:
-                self.made.setdefault((tensor.origin.number, tensor.index), output)
-        for origin in _origins(self.outputs.values()):
-            self.layers.append(self._layer(origin))
-        for output, tensor in self.outputs.items():
-            source = self._name(tensor)
-            if source != output:  # an input, a constant, or the second name of a value
-                self.layers.append(Layer("Identity", self.titles.free(output), [source], [output]))
-        inputs = [_value(tensor.name, tensor.spec) for tensor in self.inputs]
-        return Model(inputs, [_value(*pair) for pair in self._specs()], self.layers, self.constants, name)
-
-    def _specs(self) -> list[tuple[str, PartialTensor]]:
-        return [(name, tensor.spec) for name, tensor in self.outputs.items()]
-
-    def _layer(self, origin: Origin) -> Layer:
-        outputs = [self._output(origin, index, hint) for index, hint in enumerate(origin.hints)]
-        inputs = ["" if tensor is None else self._name(tensor) for tensor in origin.inputs]
-        title = self.titles.free(origin.title)
-        attributes = copied_attributes(origin.attributes)
-        return Layer(
-            origin.op, title, inputs, outputs, attributes, origin.epilogue, origin.on_host, origin.channels_last
-        )
-
-    def _output(self, origin: Origin, index: int, hint: str) -> str:
-        key = (origin.number, index)
-        if hint and key not in self.made:
-            self.made[key] = self.names.free(hint)
-        return self.made.get(key, "")
-
-    def _name(self, tensor: FunctionalTensor) -> str:
-        """Return the name of a value. A constant becomes one of the model's the first time."""
-        if tensor.origin is not None:
-            return self.made[tensor.origin.number, tensor.index]
-        array = tensor.spec.value
-        if array is None:
-            return tensor.name
-        if id(array) not in self.constant_names:
-            name = self.names.free(tensor.name or "constant")
-            self.constant_names[id(array)], self.constants[name] = name, array
-        return self.constant_names[id(array)]
+def _model(name: str, inputs: Sequence[FunctionalTensor], outputs: Mapping[str, FunctionalTensor]) -> Model:
+    """Return a model of copies of the layers that outputs need; the graph's own layers stay as they are."""
+    graph_of(list(outputs.values()))
+    copies = {tensor.value: Value.of(tensor.name, tensor.spec) for tensor in inputs}
+    made = list(copies.values())
+    for output, tensor in outputs.items():
+        if tensor.value.producer is not None and tensor.value not in copies:
+            copies[tensor.value] = Value.of(output, tensor.spec)
+    layers, titles = list[Layer](), Names()
+    arrays: dict[int, Value] = {}  # constants by their arrays' ids; the tensors keep the arrays alive
+    for layer in _needed(outputs.values()):
+        for value in (*layer.operands, *layer.results):
+            if value not in copies:
+                copies[value] = _copied(value, arrays)
+        layers.append(layer.copy(copies))
+        layers[-1].name = titles.free(layer.name)
+        copy_bodies(layers[-1])
+    results = list[Value]()
+    for output, tensor in outputs.items():
+        source = copies.get(tensor.value) or _copied(tensor.value, arrays)
+        if source.name != output:  # an input, a constant, or the second name of a value
+            declared = Value.of(output, tensor.spec)
+            layers.append(Layer("Identity", titles.free(output), [source], [declared]))
+            source = declared
+        results.append(source)
+    return Model(made, results, layers, name=name)
 
 
-def _origins(tensors: Any) -> list[Origin]:
-    """Return the origins that the tensors need, in the order of a run."""
-    found: dict[int, Origin] = {}
-    waiting = [tensor.origin for tensor in tensors if tensor.origin is not None]
+def _copied(value: Value, arrays: dict[int, Value]) -> Value:
+    """Return a value of the model. Constants of one array are one value."""
+    if value.constant is None:
+        return Value(value.name)
+    return arrays.setdefault(id(value.constant), Value(value.name or "constant", constant=value.constant))
+
+
+def _needed(tensors: Iterable[FunctionalTensor]) -> list[Layer]:
+    """Return the layers that make these tensors, in the order in which they were made."""
+    found: set[Layer] = set()
+    waiting = [tensor.value.producer for tensor in tensors]
     while waiting:
-        origin = waiting.pop()
-        if origin.number not in found:
-            found[origin.number] = origin
-            waiting += [tensor.origin for tensor in origin.inputs if tensor is not None and tensor.origin is not None]
-    return [found[number] for number in sorted(found)]
-
-
-def _value(name: str, spec: PartialTensor) -> Value:
-    return Value(name, spec.dtype, spec.shape, spec.kind, spec.element_kind)
-
-
-def copied_attributes(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return attributes whose bodies, which are models that passes change, are copies with the same constants."""
-    made = dict(attributes)
-    if "bodies" in made:
-        made["bodies"] = {name: _copied(body) for name, body in made["bodies"].items()}
-    return made
-
-
-def _copied(model: Model) -> Model:
-    layers = [
-        Layer(
-            layer.op,
-            layer.name,
-            list(layer.inputs),
-            list(layer.outputs),
-            copied_attributes(layer.attributes),
-            layer.epilogue,
-            layer.on_host,
-            layer.channels_last,
-        )
-        for layer in model.layers
-    ]
-    return Model(model.inputs, model.outputs, layers, model.constants, model.name)
+        layer = waiting.pop()
+        if layer is not None and layer not in found:
+            found.add(layer)
+            waiting += [value.producer for value in layer.operands]
+    return sorted(found, key=lambda layer: layer.serial)

@@ -88,7 +88,7 @@ class MaskPart(FunctionalTensor):
     """Where a mask holds, along one of its dims; `mask_size` is the size of that dim."""
 
     def __init__(self, source: FunctionalTensor, size: Any) -> None:
-        super().__init__(source.spec, source.origin, source.index, source.graph)
+        super().__init__(source.value, source.graph, spec=source.spec)
         self.mask_size = size
 
 

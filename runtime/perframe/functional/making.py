@@ -28,7 +28,7 @@ def constant(values: Given, dtype: DType = None) -> FunctionalTensor:
     made = to_tensor(values)
     follows = made.follows and dtype is None
     made = made if dtype is None else cast(made, DataType.of(dtype))
-    return FunctionalTensor(made.spec, made.origin, made.index, made.graph, made.name, follows=follows)
+    return FunctionalTensor(made.value, made.graph, follows=follows, spec=made.spec, name=made.name)
 
 
 tensor = constant

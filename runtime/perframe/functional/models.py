@@ -7,8 +7,9 @@ from typing import Any
 
 from perframe.errors import InputError
 from perframe.functional.calls import function, graph_of
-from perframe.functional.tensor import FunctionalTensor, Given, Origin, to_tensor
+from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 from perframe.model import Array, Model, Value
+from perframe.model.model import copy_bodies
 from perframe.tensor.partial import PartialTensor
 
 
@@ -22,42 +23,35 @@ def forward(model: Model, /, *inputs: Given | Mapping[str, Given], **named: Give
     given = _by_name(model, inputs, named)
     _check_dims(model, given)
     graph = graph_of(list(given.values()))
-    values: dict[str, FunctionalTensor | None] = {"": None, **given}
-    for name, constant in model.constants.items():
-        values[name] = FunctionalTensor(_spec(constant), name=name)
+    values = {value: given[value.name] for value in model.inputs}
+    for constant in model.constant_values:
+        values[constant] = FunctionalTensor(Value(constant.name, constant=_fixed(constant.constant)))
     for layer in model.layers:
-        operands = tuple(values[name] for name in layer.inputs)
-        results = layer.infer([None if value is None else value.spec for value in operands])
-        origin = Origin(
-            layer.op,
-            layer.name,
-            operands,
-            tuple(layer.outputs),
-            dict(layer.attributes),
-            layer.epilogue,
-            layer.on_host,
-            layer.channels_last,
-        )
-        for index, (name, spec) in enumerate(zip(layer.outputs, results, strict=False)):
-            if name:
-                values[name] = FunctionalTensor(spec, origin, index, graph, name)
-    return tuple(_output(values[value.name], value) for value in model.outputs)
+        operands = [None if value is None else values[value] for value in layer.inputs]
+        results = layer.infer([None if tensor is None else tensor.spec for tensor in operands])
+        made = [None if value is None else Value(value.name) for value in layer.outputs]
+        copy = layer.changed(inputs=[None if tensor is None else tensor.value for tensor in operands], outputs=made)
+        copy_bodies(copy)
+        for inner, value, spec in zip(layer.outputs, made, results, strict=False):
+            if inner is not None and value is not None:
+                value.spec = spec
+                values[inner] = FunctionalTensor(value, graph, name=value.name)
+    return tuple(_output(values[value], value) for value in model.outputs)
 
 
-def _spec(constant: Array) -> PartialTensor:
+def _fixed(constant: Array | None) -> Array | None:
     """Return a constant that this graph cannot change, over the same memory."""
-    if constant.flags.writeable:
+    if constant is not None and constant.flags.writeable:
         constant = constant.view()
         constant.flags.writeable = False
-    return PartialTensor.of(constant)
+    return constant
 
 
-def _output(tensor: FunctionalTensor | None, value: Value) -> FunctionalTensor:
+def _output(tensor: FunctionalTensor, value: Value) -> FunctionalTensor:
     """Return an output. Where a dim is unknown here, the dim that the model declares counts."""
-    assert tensor is not None
     if tensor.spec.shape is None and value.shape is not None and tensor.spec.kind == "tensor":
         spec = PartialTensor(tensor.dtype, value.shape)
-        return FunctionalTensor(spec, tensor.origin, tensor.index, tensor.graph, tensor.name)
+        return FunctionalTensor(tensor.value, tensor.graph, spec=spec, name=tensor.name)
     return tensor.fixed()
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InputError
-from perframe.layers.epilogue import Stage
+from perframe.model import Value
 from perframe.tensor import DataType, Tensor
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
@@ -20,23 +18,6 @@ if TYPE_CHECKING:
     from perframe.functional.methods import Methods
 else:
     Methods = object  # the functions need this class first: methods.py gives it their methods
-
-_numbers = itertools.count()
-
-
-@dataclass(eq=False)
-class Origin:
-    """A layer to be. `hints` are the names that its outputs would like to have; "" is an output without a reader."""
-
-    op: str
-    title: str
-    inputs: tuple[FunctionalTensor | None, ...]
-    hints: tuple[str, ...]
-    attributes: dict[str, Any]
-    epilogue: tuple[Stage, ...] = ()
-    on_host: bool = False
-    channels_last: bool = False
-    number: int = field(default_factory=lambda: next(_numbers))  # later origins read earlier ones
 
 
 class FunctionalTensor(Methods):
@@ -51,15 +32,16 @@ class FunctionalTensor(Methods):
 
     def __init__(
         self,
-        spec: PartialTensor,
-        origin: Origin | None = None,
-        index: int = 0,
+        value: Value,
         graph: FunctionalGraph | None = None,
-        name: str = "",
         is_number: bool = False,
         follows: bool = False,
+        spec: PartialTensor | None = None,
+        name: str = "",
     ) -> None:
-        self.spec, self.origin, self.index, self.graph, self.name = spec, origin, index, graph, name
+        """`spec` is the value's by default. `name` is the name that an input, or an output of a model inside, has."""
+        self.value, self.graph, self.name = value, graph, name
+        self.spec = value.spec if spec is None else spec
         self.is_number = is_number  # a Python number gives way to a tensor's dtype
         self.follows = follows  # an array that is float64 because NumPy's are: it takes the dtype of other floats
 
@@ -89,7 +71,7 @@ class FunctionalTensor(Methods):
     @property
     def is_constant(self) -> bool:
         """Whether its values are given, and not computed by a layer."""
-        return self.origin is None and self.spec.value is not None
+        return self.value.constant is not None
 
     def __len__(self) -> int:
         if not self.shape:
@@ -119,11 +101,11 @@ class FunctionalTensor(Methods):
         from perframe.functional.indexing import with_items
 
         made = with_items(self, index, to_tensor(value))
-        self.spec, self.origin, self.index, self.graph, self.name = made.spec, made.origin, made.index, made.graph, ""
+        self.value, self.spec, self.graph, self.name = made.value, made.spec, made.graph, ""
 
     def fixed(self) -> FunctionalTensor:
         """Return a tensor that stays what this one is now, even if items of this one are set."""
-        return FunctionalTensor(self.spec, self.origin, self.index, self.graph, self.name, self.is_number, self.follows)
+        return FunctionalTensor(self.value, self.graph, self.is_number, self.follows, self.spec, self.name)
 
     def __repr__(self) -> str:
         return f"FunctionalTensor({f'{self.name}: ' if self.name else ''}{self.spec})"
@@ -134,7 +116,7 @@ Given = FunctionalTensor | Tensor | NDArray[Any] | Sequence[Any] | float | int |
 
 def of_array(array: NDArray[Any], is_number: bool = False, follows: bool = False) -> FunctionalTensor:
     """Return a constant over an array, which is not copied."""
-    return FunctionalTensor(PartialTensor.of(array), is_number=is_number, follows=follows)
+    return FunctionalTensor(Value("", constant=array), is_number=is_number, follows=follows)
 
 
 def to_tensor(value: Given) -> FunctionalTensor:

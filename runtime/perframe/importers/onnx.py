@@ -112,7 +112,7 @@ class Importer:
             self.find(info.name)
         outputs = [self._output(info) for info in self.graph.output]
         self._leave_out_unread()
-        used = {name for layer in self.layers for name in layer.inputs} | {value.name for value in outputs}
+        used = {name for layer in self.layers for name in layer.input_names} | {value.name for value in outputs}
         self.captures = {name: spec for name, spec in self.captures.items() if name in used}
         inputs += [
             Value(name, spec.dtype, spec.shape, spec.kind, spec.element_kind) for name, spec in self.captures.items()
@@ -233,7 +233,7 @@ class Importer:
         if not any(node.outputs):
             return
         layer = Layer(node.op, self.titles.free(node.name), node.inputs, node.outputs, node.attributes)
-        results = layer.infer([self.specs[name] if name else None for name in layer.inputs])
+        results = layer.infer([self.specs[name] if name else None for name in layer.input_names])
         if len(node.outputs) > len(results):
             raise ModelError(
                 f"{self.name}: node {node.name!r} ({node.op}) has {len(node.outputs)} outputs, {len(results)} expected"
@@ -299,10 +299,10 @@ class Importer:
 
     def _leave_out_unread(self) -> None:
         """Remove optional outputs at the end of a layer's list (a Dropout's mask) that no layer and no output reads."""
-        read = {name for layer in self.layers for name in layer.inputs} | {info.name for info in self.graph.output}
+        read = {name for layer in self.layers for name in layer.input_names} | {info.name for info in self.graph.output}
         for layer in self.layers:
-            while len(layer.outputs) > 1 and layer.outputs[-1] not in read:
-                layer.outputs.pop()
+            while len(layer.outputs) > 1 and layer.output_names[-1] not in read:
+                layer.outputs = layer.outputs[:-1]
 
     def _problem(self, node: Node, reason: str) -> None:
         specs = {name: self.specs.get(name) for name in node.inputs if name}

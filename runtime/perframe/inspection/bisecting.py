@@ -124,7 +124,7 @@ def _new_layers(before: Model, after: Model) -> tuple[str, ...]:
     """The layers that a run of a pass made or changed."""
 
     def said(layer: Layer) -> tuple[Any, ...]:
-        return layer.name, layer.op, tuple(layer.inputs), tuple(layer.outputs), layer.epilogue
+        return layer.name, layer.op, tuple(layer.input_names), tuple(layer.output_names), layer.epilogue
 
     known = {said(layer) for layer in before.layers}
     return tuple(f"{layer.name} ({layer.op})" for layer in after.layers if said(layer) not in known)

@@ -166,8 +166,8 @@ def compared_values(
     """
     made, errors = list[ValueComparison](), dict[str, float]()
     for layer in model.layers:
-        inherited = max((errors.get(name, 0.0) for name in layer.inputs), default=0.0)
-        for name in layer.outputs:
+        inherited = max((errors.get(name, 0.0) for name in layer.input_names), default=0.0)
+        for name in layer.output_names:
             if name not in found or name not in wanted or found[name].shape != wanted[name].shape:
                 errors[name] = inherited  # unknown: what came in continues
                 continue

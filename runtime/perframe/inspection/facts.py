@@ -13,7 +13,7 @@ from perframe.importers.loading import load
 from perframe.inspection.placement import placements
 from perframe.model import Layer, Model
 from perframe.model.report import OptimizationReport
-from perframe.passes.work import closed, multiply_adds
+from perframe.passes.work import Specs, closed, multiply_adds, spec_in
 from perframe.tensor.partial import PartialTensor
 
 Dims = list[int | str | None] | None
@@ -83,9 +83,10 @@ def inspect(
     ModelError; InferenceError if a layer does not fit its inputs.
     """
     model = model if isinstance(model, Model) else load(model)
-    constants, known = model.constants, model.infer()
+    constants = model.constants
+    model.infer()
     sized = _sized(model, dims or {})
-    layers = [_layer(model, layer, known, sized) for layer in model.layers]
+    layers = [_layer(layer, sized) for layer in model.layers]
     counted = [layer.multiply_adds for layer in layers if layer.multiply_adds is not None]
     return ModelFacts(
         name=model.name,
@@ -103,40 +104,38 @@ def inspect(
     )
 
 
-def _sized(model: Model, dims: Mapping[str, int]) -> Mapping[str, PartialTensor]:
-    """The specs of all values with closed dims; none if the model does not take such sizes."""
+def _sized(model: Model, dims: Mapping[str, int]) -> Specs | None:
+    """The specs of all values with closed dims; None if the model does not take such sizes."""
     given = {
-        value.name: PartialTensor(value.dtype, closed(value.shape, dims))
+        value: PartialTensor(value.dtype, closed(value.shape, dims))
         for value in model.inputs
         if value.kind == "tensor" and value.shape is not None
     }
     try:
-        return model.infer(given)
+        return model.specs(given)
     except PerframeError:  # open dims of 1 do not fit: costs are not known
-        return {}
+        return None
 
 
-def _layer(
-    model: Model, layer: Layer, known: Mapping[str, PartialTensor], sized: Mapping[str, PartialTensor]
-) -> LayerFacts:
-    specs = sized or known
-    made = [known[name] for name in layer.outputs if name]
-    sizes = [_bytes(specs[name]) for name in (*layer.inputs, *layer.outputs) if name]
+def _layer(layer: Layer, sized: Specs | None) -> LayerFacts:
+    made = [value.spec for value in layer.results]
+    sizes = [_bytes(spec_in(sized, value)) for value in (*layer.operands, *layer.results)]
     whole = [size for size in sizes if size is not None]
+    constants = (value.constant for value in layer.operands)
     return LayerFacts(
         name=layer.name,
         op=layer.op,
         family=layer.family,
         epilogue=[stage.op for stage in layer.epilogue],
-        inputs=list(layer.inputs),
-        outputs=list(layer.outputs),
+        inputs=layer.input_names,
+        outputs=layer.output_names,
         shapes=[None if spec.shape is None else list(spec.shape) for spec in made],
         dtypes=[str(spec.dtype) for spec in made],
         attributes={key: _text(value) for key, value in layer.attributes.items()},
-        parameters=sum(model.constants[name].size for name in layer.inputs if name in model.constants),
-        multiply_adds=multiply_adds(layer, specs),
+        parameters=sum(array.size for array in constants if array is not None),
+        multiply_adds=multiply_adds(layer, sized),
         bytes=sum(whole) if len(whole) == len(sizes) else None,
-        backends=placements(layer, specs),
+        backends=placements(layer, sized),
         on_host=layer.on_host,
     )
 

@@ -89,16 +89,16 @@ def _read(name: str) -> str:
 
 def _view(label: str, model: Model, dims: Mapping[str, int] | None, seen: dict[int, dict[str, Any]]) -> dict[str, Any]:
     facts: ModelFacts = inspect(model, dims=dims)
-    known = model.infer()
+    made = dict.fromkeys(v for layer in model.layers for v in (*layer.operands, *layer.results))
     return {
         "label": label,
         "layers": [asdict(layer) for layer in facts.layers],
         "inputs": [asdict(value) for value in facts.inputs],
         "outputs": [asdict(value) for value in facts.outputs],
         "values": {
-            name: [str(spec.dtype), None if spec.shape is None else list(spec.shape)]
-            for name, spec in known.items()
-            if name not in model.constants
+            value.name: [str(value.spec.dtype), None if value.spec.shape is None else list(value.spec.shape)]
+            for value in (*model.inputs, *made)
+            if value.constant is None
         },
         "constants": {name: _constant(value, seen) for name, value in model.constants.items()},
         "blocks": [asdict(block) for block in repeated_blocks(model.layers)],

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from perframe.backends import unsupported_on_gl
 from perframe.backends.operand import Operand
 from perframe.errors import PerframeError
 from perframe.model import Layer
+from perframe.passes.work import Specs, spec_in
 from perframe.tensor import BackendType
 from perframe.tensor.partial import PartialTensor
 
@@ -15,7 +16,7 @@ HOST = "on the host: "
 CPU, GPUS = str(BackendType.CPU), (str(BackendType.GPU_COMPUTE), str(BackendType.GPU_PIXEL))
 
 
-def placements(layer: Layer, specs: Mapping[str, PartialTensor]) -> dict[str, str]:
+def placements(layer: Layer, specs: Specs | None) -> dict[str, str]:
     """For each backend the reason why the layer runs elsewhere; "" if it runs there.
 
     A reason that begins with HOST does not count as a fallback: on every backend the layer belongs on the host.
@@ -31,10 +32,10 @@ def placements(layer: Layer, specs: Mapping[str, PartialTensor]) -> dict[str, st
     return {CPU: "", **dict.fromkeys(GPUS, _reason(layer, specs))}
 
 
-def _reason(layer: Layer, specs: Mapping[str, PartialTensor]) -> str:
-    inputs = [_operand(name, specs[name]) if name else None for name in layer.inputs]
-    outputs = [_operand(name, specs[name]) for name in layer.outputs if name]
-    known: Sequence[Operand | None] = [value for value, name in zip(inputs, layer.inputs, strict=True) if name]
+def _reason(layer: Layer, specs: Specs | None) -> str:
+    inputs = [None if value is None else _operand(value.name, spec_in(specs, value)) for value in layer.inputs]
+    outputs = [_operand(value.name, spec_in(specs, value)) for value in layer.results]
+    known: Sequence[Operand | None] = [x for x, value in zip(inputs, layer.inputs, strict=True) if value is not None]
     if None in known or None in outputs:
         return "?"  # a shape is not known before the run
     try:

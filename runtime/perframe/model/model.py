@@ -1,249 +1,241 @@
-"""A model: inputs, outputs, layers in run order, constants. Values have names."""
+"""A model: the graph of its values and layers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from types import MappingProxyType
+from weakref import WeakValueDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perframe.errors import InferenceError, ModelError, PerframeError
-from perframe.layers.base import Declaration, Known, declaration
-from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
-from perframe.layers.epilogue import Stage
-from perframe.layers.twins import inference_key, signature
+from perframe.errors import ModelError
+from perframe.model.inference import Inference
+from perframe.model.layer import Layer
+from perframe.model.names import Names
 from perframe.model.report import OptimizationReport
+from perframe.model.value import Array, Value
 from perframe.safety import notebooks
-from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.tensor.partial import PartialTensor
 
-Array = NDArray[Any]
-Evaluate = Callable[["Layer", Sequence[Array | None]], list[Array]]
-
-
-@dataclass(frozen=True)
-class Value:
-    """A model's input or output: its name, dtype and shape (None if the rank is unknown)."""
-
-    name: str
-    dtype: DataType
-    shape: DynamicTensorShape | None
-    kind: str = "tensor"  # or "sequence" of tensors, or "optional"
-    element_kind: str = "tensor"  # of an optional
-
-    @property
-    def spec(self) -> PartialTensor:
-        """The declared dtype, kind and shape, as a partial tensor."""
-        return PartialTensor(self.dtype, self.shape, kind=self.kind, element_kind=self.element_kind)
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.dtype} {'of unknown rank' if self.shape is None else self.shape}"
-
-
-@dataclass(eq=False)
-class Layer:
-    """One operation. Inputs and outputs are names of values; the name of an absent optional one is "".
-
-    `epilogue` is applied to each element of the first output. A layer with `on_host` is shape arithmetic and runs on
-    the CPU, whatever the backend. With `channels_last` the layer's data (not its weights) has the channels as the last
-    dim, instead of the second. A layer that `is_wide` may read or make integers that 32 bits do not hold.
-    """
-
-    op: str
-    name: str
-    inputs: list[str]
-    outputs: list[str]
-    attributes: dict[str, Any] = field(default_factory=dict)
-    epilogue: tuple[Stage, ...] = ()
-    on_host: bool = False
-    channels_last: bool = False
-    is_wide: bool = False
-
-    @property
-    def declaration(self) -> Declaration:
-        """The declaration of its operator."""
-        return declaration(self.op)
-
-    @property
-    def family(self) -> str:
-        """The family whose kernels run it."""
-        return self.declaration.family
-
-    def form(self, inputs: Sequence[Known | None], outputs: Sequence[Known | None]) -> Any:
-        """Return the canonical form of its family for these shapes.
-
-        Raises ModelError if the operator has no form, and InferenceError if the inputs or attributes do not fit.
-        """
-        entry = self.declaration
-        if entry.form_of is None:
-            raise ModelError(f"layer {self.name!r} ({self.op}) has no canonical form")
-        seen, made = inputs, outputs
-        if self.channels_last:
-            seen = [Seen.channels_first(value) if is_data(entry, i) else value for i, value in enumerate(inputs)]
-            made = [Seen.channels_first(value) for value in outputs]
-        try:
-            return entry.form_of(seen, made, **entry.with_defaults(self.attributes))
-        except PerframeError as error:
-            raise self._named(error, inputs) from None
-        except Exception as error:  # a file may say anything
-            raise self._named(error, inputs) from error
-
-    def _named(self, error: Exception, inputs: Sequence[Any]) -> InferenceError:
-        """Return an error that names the layer and its inputs."""
-        listed = ", ".join(
-            f"{name or '(absent)'}: {'' if value is None else f'{value.dtype} {value.shape}'}"
-            for name, value in zip(self.inputs, inputs, strict=False)
-        )
-        said = str(error) or type(error).__name__
-        return InferenceError(f"layer {self.name!r} ({self.op}): {said} [inputs {listed}]")
-
-    def infer(self, inputs: Sequence[PartialTensor | None]) -> tuple[PartialTensor, ...]:
-        """Return its outputs as partial tensors.
-
-        Raises InferenceError that names the layer and its inputs.
-        """
-        trimmed = list(inputs)
-        while trimmed and trimmed[-1] is None and not self.declaration.variadic:
-            trimmed.pop()
-        try:
-            if self.channels_last:
-                results = channels_last_outputs(self.declaration, trimmed, self.attributes)
-            else:
-                results = self.declaration.outputs_for(trimmed, self.attributes)
-            if len(results) < len(self.outputs):
-                raise InferenceError(
-                    f"from these inputs it makes {len(results)} output(s), and the model names {len(self.outputs)}"
-                )
-            if self.epilogue:  # the declaration knows the values before it
-                results = (results[0].with_shape(results[0].shape), *results[1:])
-            return results
-        except PerframeError as error:
-            raise self._named(error, inputs) from None
-
-    def __str__(self) -> str:
-        return f"{self.op} {self.name!r}: {', '.join(self.inputs)} -> {', '.join(self.outputs)}"
-
-
-class Names:
-    """The taken names of a model, so that new values and layers get unique names."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
-        self._counts: dict[str, int] = {}
-
-    def free(self, like: str) -> str:
-        """Take and return a free name: `like`, or `like:1`, `like:2`, ... if `like` is taken."""
-        name, count = like, self._counts.get(like, 0)
-        while name in self._taken:
-            count += 1
-            name = f"{like}:{count}"
-        self._counts[like] = count
-        self._taken.add(name)
-        return name
-
-    def release(self, names: Iterable[str]) -> None:
-        """Make names free again."""
-        self._taken.difference_update(names)
-
-
-@dataclass(frozen=True)
-class _Inferred:
-    """The inferred outputs of a layer, with the state of the layer and the inputs that they were inferred from."""
-
-    layer: Layer
-    op: str
-    attributes: dict[str, Any]
-    epilogue: tuple[Stage, ...]
-    channels_last: bool
-    given: list[PartialTensor | None]
-    results: tuple[PartialTensor, ...]
-
-    def is_of(self, layer: Layer, given: list[PartialTensor | None]) -> bool:
-        """Whether the results still hold for this layer and these inputs. The inputs must be the same objects."""
-        return (
-            self.layer is layer
-            and len(self.given) == len(given)
-            and all([one is other for one, other in zip(self.given, given, strict=True)])
-            and self.epilogue is layer.epilogue
-            and self.channels_last == layer.channels_last
-            and self.op == layer.op
-            and self.attributes == layer.attributes
-        )
+Evaluate = Callable[[Layer, Sequence[Array | None]], list[Array]]
 
 
 class Model:
-    """A network that can be optimized, saved, and run by a worker. Passes change it; workers only read it."""
+    """A network that can be optimized, saved, and run by a worker. Passes change it; workers only read it.
+
+    The model keeps the producers and users of its values, and their names unique. It takes over the layers that it is
+    made of: a layer belongs to one model.
+    """
 
     def __init__(
         self,
         inputs: Sequence[Value],
         outputs: Sequence[Value],
         layers: Sequence[Layer],
-        constants: Mapping[str, Array],
+        constants: Mapping[str, Array] = MappingProxyType({}),
         name: str = "model",
     ) -> None:
+        """`layers` stand in run order. Where a layer or an output has only a name, the value of that name is meant."""
         self.name = name
         self.inputs = list(inputs)
-        self.outputs = list(outputs)
-        self.layers = list(layers)
-        self.constants = dict(constants)
+        self._outputs: tuple[Value, ...] = ()
+        self._layers: tuple[Layer, ...] = ()
         self.producer = ""  # the program that made the file, with its version
         self.opsets: dict[str, int] = {}  # of the file, by domain
         self.fixed_inputs: frozenset[str] = frozenset()  # inputs of the file that have a value there: constants here
-        self.optimized = False  # whether all passes have run; who changes the layers by hand sets it back
+        self.optimized = False  # whether all passes have run; set to False after editing layers
         self.preparations: int | None = None  # the passes of a backend that may change it, in number; None for all
         self.report: OptimizationReport | None = None  # of the passes; None if they did not run
         self.check_file: Callable[[], None] | None = None  # raises ModelError if a mapped file has changed in place
-        self._inferred: dict[Hashable, tuple[PartialTensor, ...]] = {}  # outputs by `inference_key`
-        self._remembers = False
-        self._before: dict[int, _Inferred] = {}  # the last inference of each layer, by its id
-        self._specs: dict[str, tuple[Any, PartialTensor]] = {}  # of constants and inputs
+        self._inference = Inference()
+        self._named: WeakValueDictionary[str, Value] = WeakValueDictionary()
+        self.outputs = self._linked(outputs, layers, constants)
 
-    def producers(self) -> dict[str, Layer]:
-        """Return the layer that makes each value, by the value's name."""
-        return {name: layer for layer in self.layers for name in layer.outputs if name}
+    def _linked(self, outputs: Sequence[Value], layers: Sequence[Layer], constants: Mapping[str, Array]) -> list[Value]:
+        """Link the layers' values by their names, and return the outputs."""
+        known = {name: Value(name, constant=array) for name, array in constants.items()}
+        known.update((value.name, value) for value in self.inputs)
+        for layer in layers:
+            if any([value is not None and value.is_named_only for value in layer.inputs]):
+                layer.inputs = [
+                    known.get(value.name, value) if value is not None and value.is_named_only else value
+                    for value in layer.inputs
+                ]
+            known.update((value.name, value) for value in layer.results)
+        self._named.update((value.name, value) for value in self.inputs)
+        made = []
+        for value in outputs:
+            found = value if value.producer or value.constant is not None else known.get(value.name, value)
+            if found is not value and found.producer is not None:
+                found.declared = value.declared
+            made.append(found)
+        self._named.update((value.name, value) for value in made)
+        self.layers = layers
+        return made
 
-    def users(self) -> dict[str, list[Layer]]:
-        """Return the layers that read each value, by the value's name; each layer once."""
-        users: dict[str, list[Layer]] = {}
-        for layer in self.layers:
-            for name in dict.fromkeys(layer.inputs):
-                if name:
-                    users.setdefault(name, []).append(layer)
-        return users
+    # --- what it holds ---
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """The values that it outputs, in order."""
+        return self._outputs
+
+    @outputs.setter
+    def outputs(self, values: Sequence[Value]) -> None:
+        for value in self._outputs:
+            value.is_output = False
+        self._outputs = tuple(values)
+        for value in self._outputs:
+            value.is_output = True
 
     @property
     def output_names(self) -> list[str]:
         """The names of the outputs, in order."""
-        return [value.name for value in self.outputs]
+        return [value.name for value in self._outputs]
 
-    def rename(self, old: str, new: str) -> None:
-        """Make every layer that reads `old` read `new`."""
-        for layer in self.layers:
-            layer.inputs = [new if name == old else name for name in layer.inputs]
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers in run order."""
+        return self._layers
+
+    @layers.setter
+    def layers(self, layers: Sequence[Layer]) -> None:
+        kept, before = set(layers), set(self._layers)
+        for layer in self._layers:
+            if layer not in kept:
+                layer.unlink()
+        self._layers = tuple(layers)
+        for layer in self._layers:
+            if layer not in before:
+                self._link(layer)
+
+    def walk(self) -> Iterator[Layer]:
+        """Yield the layers in run order, without those that are removed meanwhile."""
+        return (layer for layer in self._layers if layer.is_linked)
+
+    @property
+    def constants(self) -> Mapping[str, Array]:
+        """The arrays of all constants that layers read or the model outputs, by name."""
+        found = {value.name: value.constant for value in self.constant_values}
+        return MappingProxyType({name: array for name, array in found.items() if array is not None})
+
+    @property
+    def constant_values(self) -> list[Value]:
+        """The constants that layers read or the model outputs."""
+        read = dict.fromkeys(value for layer in self._layers for value in layer.inputs if value is not None)
+        read.update(dict.fromkeys(self._outputs))
+        return [value for value in read if value.constant is not None]
+
+    def value(self, name: str) -> Value:
+        """Return the value of this name. Raises ModelError if there is none."""
+        found = self._named.get(name)
+        if found is None or found.name != name or not (found.is_live or found in self.inputs):
+            raise ModelError(f"{self.name} has no value named {name!r}")
+        return found
 
     @property
     def names(self) -> Names:
         """The names of all current values."""
-        made = (name for layer in self.layers for name in layer.outputs)
-        return Names((*(value.name for value in self.inputs), *self.constants, *made))
+        made = (value.name for layer in self._layers for value in (*layer.operands, *layer.results))
+        return Names((*(value.name for value in (*self.inputs, *self._outputs)), *made))
 
-    def add_constant(self, name: str, value: Array) -> str:
-        """Add a constant under a free name like `name`, and return that name."""
-        unique, count = name, 0
-        while (
-            unique in self.constants
-            or any([value.name == unique for value in self.inputs])
-            or any([unique in layer.outputs for layer in self.layers])
-        ):
+    @property
+    def parameter_count(self) -> int:
+        """The number of elements of all constants."""
+        return sum(int(np.size(value)) for value in self.constants.values())
+
+    # --- changes ---
+
+    def insert(self, *layers: Layer, before: Layer | None = None, after: Layer | None = None) -> None:
+        """Add layers before or after one of the model's layers, or at the end."""
+        at = len(self._layers)
+        if before is not None:
+            at = self._layers.index(before)
+        elif after is not None:
+            at = self._layers.index(after) + 1
+        self._layers = (*self._layers[:at], *layers, *self._layers[at:])
+        for layer in layers:
+            self._link(layer)
+
+    def remove(self, *layers: Layer) -> None:
+        """Remove layers whose outputs no layer needs any more, or another layer makes."""
+        gone = set(layers)
+        self._layers = tuple([layer for layer in self._layers if layer not in gone])
+        for layer in layers:
+            layer.unlink()
+
+    def replace(self, old: Layer, *new: Layer) -> None:
+        """Put layers at the place of another one. They may make its outputs."""
+        at = self._layers.index(old)
+        self._layers = (*self._layers[:at], *new, *self._layers[at + 1 :])
+        old.unlink()
+        for layer in new:
+            self._link(layer)
+
+    def absorb(self, kept: Layer, absorbed: Layer) -> None:
+        """Remove `absorbed`, which reads the result of `kept`. `kept` takes over its first output and its position."""
+        result = absorbed.output
+        at = self._layers.index(absorbed)
+        self._layers = tuple([kept if i == at else one for i, one in enumerate(self._layers) if one is not kept])
+        absorbed.unlink()
+        kept.outputs = [result, *kept.outputs[1:]]
+
+    def replace_uses(self, old: Value, new: Value) -> None:
+        """Make every layer that reads `old` read `new`. Outputs of the model stay."""
+        for layer in list(old.users):
+            layer.replace_input(old, new)
+
+    def add_constant(self, name: str, array: Array) -> Value:
+        """Return a new constant with a free name like `name`. It is part of the model once a layer reads it."""
+        value = Value(name, constant=array)
+        self._name(value)
+        return value
+
+    def _link(self, layer: Layer) -> None:
+        for value in (*layer.operands, *layer.results):
+            if self._named.get(value.name) is not value:
+                self._name(value)
+        layer.link()
+
+    def _name(self, value: Value) -> None:
+        """Give a value a name that no other value of the model has. Inputs and outputs keep theirs."""
+        name, count = value.name, 0
+        while (owner := self._named.get(value.name)) is not None and owner is not value and self._owns(owner):
             count += 1
-            unique = f"{name}_{count}"
-        self.constants[unique] = value
-        return unique
+            value.name = f"{name}_{count}"
+        self._named[value.name] = value
+
+    def _owns(self, value: Value) -> bool:
+        return value.is_live or value in self.inputs
+
+    def copy(self, with_bodies: bool = False) -> Model:
+        """Return a copy of values and layers. Constants are the same arrays; bodies too are copied only if asked."""
+        copies = {value: _copy(value) for value in self.inputs}
+        for layer in self._layers:
+            for value in (*layer.operands, *layer.results):
+                if value not in copies:
+                    copies[value] = _copy(value)
+        for value in self._outputs:
+            copies.setdefault(value, _copy(value))
+        layers = [layer.copy(copies) for layer in self._layers]
+        if with_bodies:
+            for layer in layers:
+                copy_bodies(layer)
+        inputs, outputs = [copies[v] for v in self.inputs], [copies[v] for v in self._outputs]
+        made = Model(inputs, outputs, layers, name=self.name)
+        made.preparations = self.preparations
+        return made
+
+    def take_over(self, other: Model) -> None:
+        """Take the values and layers of another model, which is not used any more."""
+        self.inputs, self._layers, self._outputs, self._named = (
+            other.inputs,
+            other._layers,
+            other._outputs,
+            other._named,
+        )
 
     def fix_dims(self, dims: Mapping[str, int]) -> None:
         """Fix named dims of the inputs and outputs to sizes.
@@ -261,10 +253,10 @@ class Model:
             raise ModelError(
                 f"{self.name} has no dim named {', '.join(sorted(unknown))}; it has {sorted(known) or 'no named dims'}"
             )
-        for values in (self.inputs, self.outputs):
-            values[:] = [
-                Value(v.name, v.dtype, v.shape.with_dims(dims) if v.shape is not None else None) for v in values
-            ]
+        for value in (*self.inputs, *self._outputs):
+            declared = value.declared
+            if declared is not None and declared.shape is not None:
+                value.declared = declared.with_shape(declared.shape.with_dims(dims))
 
     def keep_outputs(self, names: Sequence[str]) -> None:
         """Make these values the outputs, in this order: outputs, or intermediate values. The layers that no output
@@ -272,96 +264,73 @@ class Model:
         """
         if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
             raise ModelError(f"outputs are names of values, such as ['scores'], not {names!r}")
-        declared, made = {value.name: value for value in self.outputs}, self.producers()
-        unknown = [name for name in names if name not in declared and name not in made]
+        made = {value.name: value for layer in self._layers for value in layer.results}
+        made |= {value.name: value for value in self._outputs}
+        unknown = [name for name in names if name not in made]
         if unknown:
-            close = get_close_matches(unknown[0], [*declared, *made], 3)
+            close = get_close_matches(unknown[0], list(made), 3)
+            outputs = ", ".join(self.output_names)
             raise ModelError(
                 f"{self.name} makes no value named {', '.join(map(repr, unknown))}; "
-                f"{'close are ' + ', '.join(map(repr, close)) if close else 'its outputs are ' + ', '.join(declared)}"
+                f"{'close are ' + ', '.join(map(repr, close)) if close else 'its outputs are ' + outputs}"
             )
         if len(set(names)) < len(names):
             raise ModelError(f"an output is named twice: {', '.join(names)}")
-        known = self.infer() if any(name not in declared for name in names) else {}
-        specs = {name: known[name] for name in names if name not in declared}
-        declared |= {name: Value(name, s.dtype, s.shape, s.kind, s.element_kind) for name, s in specs.items()}
-        self.outputs = [declared[name] for name in names]
+        kept = [made[name] for name in names]
+        if any(value.declared is None for value in kept):
+            self.infer()
+        for value in kept:
+            value.declared = value.declared or value.spec
+        self.outputs = kept
 
-    def infer(self, inputs: Mapping[str, PartialTensor] | None = None) -> dict[str, PartialTensor]:
-        """Return every value as a partial tensor. `inputs` may refine the declared shapes of the inputs.
+    # --- shapes ---
 
-        Raises InferenceError.
-        """
-        known = {name: self._spec_of(name, value) for name, value in self.constants.items()}
-        known |= {value.name: self._spec_of(value.name, value) for value in self.inputs}
-        known |= inputs or {}
-        for layer in self.layers:
-            given = [known[name] if name else None for name in layer.inputs]
-            before = self._before.get(id(layer))
-            if before is None or not before.is_of(layer, given):
-                before = self._infer(layer, given)
-            results = before.results
-            known.update([(name, spec) for name, spec in zip(layer.outputs, results, strict=False) if name])
-        return known
+    def infer(self) -> None:
+        """Infer the spec of every value. Raises InferenceError."""
 
-    def _spec_of(self, name: str, value: Array | Value) -> PartialTensor:
-        """Return the PartialTensor of a constant or an input; the same object as long as the value does not change."""
-        cached, spec = self._specs.get(name, (None, None))
-        if cached is not value or spec is None:
-            spec = value.spec if isinstance(value, Value) else PartialTensor.of(value)
-            if self._remembers:
-                self._specs[name] = value, spec
-        return spec
+        def learn(value: Value, spec: PartialTensor) -> None:
+            value.spec = spec
+
+        self._inference.run(self._layers, _spec_of, learn)
+
+    def specs(self, known: Mapping[Value, PartialTensor] = MappingProxyType({})) -> dict[Value, PartialTensor]:
+        """Return the spec of every value; `known` refines those of some, such as the inputs. Raises InferenceError."""
+        specs = self._inference.specs(self._layers, {value: value.spec for value in self.inputs} | dict(known))
+        return specs | {value: value.spec for value in self._outputs if value not in specs}
 
     @contextmanager
     def remembering(self) -> Iterator[None]:
         """Remember inferred values within the `with` block. No array may be changed in place there."""
-        outer, self._remembers = self._remembers, True
+        outer, self._inference.remembers = self._inference.remembers, True
         try:
             yield
         finally:
-            self._remembers = outer
+            self._inference.remembers = outer
             if not outer:
-                self._before.clear()
-                self._specs.clear()
-
-    def _infer(self, layer: Layer, given: list[PartialTensor | None]) -> _Inferred:
-        """Infer a layer, or reuse the result of a layer like it: passes infer again and again, and layers are alike."""
-        same = signature(layer)
-        key = None if same is None else inference_key(layer, same, given)
-        results = None if key is None else self._inferred.get(key)
-        if results is None:
-            results = layer.infer(given)
-            if key is not None:
-                self._inferred[key] = results
-        made = _Inferred(
-            layer, layer.op, dict(layer.attributes), layer.epilogue, layer.channels_last, given, tuple(results)
-        )
-        if same is not None and self._remembers:
-            self._before[id(layer)] = made
-        return made
+                self._inference.forget()
 
     def verify(self) -> None:
-        """Raise ModelError if a value is read before it is made, made twice, or missing."""
-        made = {value.name for value in self.inputs} | set(self.constants)
-        for layer in self.layers:
-            missing = [name for name in layer.inputs if name and name not in made]
-            if missing:
-                raise ModelError(
-                    f"{self.name}: layer {layer.name!r} ({layer.op}) reads {missing[0]!r}, which no earlier layer makes"
-                )
-            for name in layer.outputs:
-                if name and name in made:
-                    raise ModelError(f"{self.name}: {name!r} is made twice, the second time by layer {layer.name!r}")
-                made.add(name)
-        missing = [name for name in self.output_names if name not in made]
+        """Raise ModelError if a value is read before it is made, made twice, or missing, or if links are wrong."""
+        known = set(self.inputs)
+        names: dict[str, Value] = {value.name: value for value in self.inputs}
+        for layer in self._layers:
+            for value in layer.operands:
+                if value not in known and value.constant is None:
+                    raise ModelError(
+                        f"{self.name}: layer {layer.name!r} ({layer.op}) reads {value.name!r}, which no earlier layer "
+                        "makes"
+                    )
+                if layer not in value.users:
+                    raise ModelError(f"{self.name}: {value.name!r} does not know that layer {layer.name!r} reads it")
+            for value in layer.results:
+                if value in known or names.setdefault(value.name, value) is not value or value.producer is not layer:
+                    raise ModelError(
+                        f"{self.name}: {value.name!r} is made twice, the second time by layer {layer.name!r}"
+                    )
+                known.add(value)
+        missing = [value.name for value in self._outputs if value not in known and value.constant is None]
         if missing:
             raise ModelError(f"{self.name}: no layer makes the output {missing[0]!r}")
-
-    @property
-    def parameter_count(self) -> int:
-        """The number of elements of all constants."""
-        return sum(int(np.size(value)) for value in self.constants.values())
 
     def _repr_html_(self) -> str | None:
         """The graph page, for notebooks."""
@@ -369,4 +338,21 @@ class Model:
         return None if page is None else page(self)
 
     def __repr__(self) -> str:
-        return f"Model({self.name!r}, {len(self.layers)} layers, {self.parameter_count} parameters)"
+        return f"Model({self.name!r}, {len(self._layers)} layers, {self.parameter_count} parameters)"
+
+
+def _spec_of(value: Value) -> PartialTensor:
+    return value.spec
+
+
+def _copy(value: Value) -> Value:
+    copy = Value(value.name, constant=value.constant)
+    copy.declared = value.declared
+    return copy
+
+
+def copy_bodies(layer: Layer) -> None:
+    """Give a layer copies of its bodies, with the same constants."""
+    if "bodies" in layer.attributes:
+        bodies = layer.attributes["bodies"].items()
+        layer.attributes["bodies"] = {name: body.copy(with_bodies=True) for name, body in bodies}

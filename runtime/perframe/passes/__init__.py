@@ -129,8 +129,7 @@ def prepare(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
     names = preparations(model, backend_type)
     if not names:
         return model
-    layers = [replace(x, inputs=list(x.inputs), outputs=list(x.outputs)) for x in model.layers]
-    prepared = Model(model.inputs, model.outputs, layers, model.constants, model.name)
+    prepared = model.copy()
     guard = Guard(prepared, evaluate, f"to prepare it for {backend_type}")
     with prepared.remembering():
         for name in names:
@@ -152,7 +151,7 @@ def optimize(
     where each layer comes from. Returns the report, which `model.report` keeps. Raises PassError if a pass fails.
     """
     runs: list[PassReport] = []
-    for layer in model.layers:
+    for layer in model.walk():
         for which, body in layer.attributes.get("bodies", {}).items():
             left = None if stop_after is None else stop_after - _changes(runs)
             inner = optimize(body, evaluate, stop_after=left).passes

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from perframe.layers.arrangement import Arrangement
 from perframe.layers.base import normalize_axis
-from perframe.model import Layer
-from perframe.passes.match import Graph, may_move, scalar
+from perframe.model import Layer, Value
+from perframe.passes.match import may_move, scalar
 from perframe.tensor.partial import Dim
 
 
@@ -100,20 +100,20 @@ def _taken(pieces: list[Piece], wanted: Dim, *, last: bool) -> tuple[Piece, ...]
     return tuple(made[::-1] if last else made)
 
 
-def _transposed(graph: Graph, layer: Layer, moved: Moved) -> Moved | None:
-    order = layer.attributes.get("perm") or range(len(moved.dims))[::-1]
+def _transposed(layer: Layer, moved: Moved) -> Moved | None:
+    order = layer.perm or range(len(moved.dims))[::-1]
     return Moved(tuple(moved.dims[axis] for axis in order), moved.starts)
 
 
-def _reshaped(graph: Graph, layer: Layer, moved: Moved) -> Moved | None:
-    shape = graph.specs[layer.outputs[0]].shape
+def _reshaped(layer: Layer, moved: Moved) -> Moved | None:
+    shape = layer.output.spec.shape
     if shape is None or sum(dim is None for dim in shape) > 1 or 0 in shape:
         return None
     return reshaped(moved, shape)
 
 
-def _expanded(graph: Graph, layer: Layer, moved: Moved) -> Moved | None:
-    given, made = (graph.specs[name].shape for name in (layer.inputs[0], layer.outputs[0]))
+def _expanded(layer: Layer, moved: Moved) -> Moved | None:
+    given, made = (value.spec.shape for value in (layer.input(0), layer.output))
     if given is None or made is None:
         return None
     dims = [()] * (len(made) - len(given)) + list(moved.dims)
@@ -147,26 +147,26 @@ def _started(moved: Moved, axis: int, start: int, size: int, *, drop: bool) -> M
     return Moved(dims, tuple(starts))
 
 
-def _gathered(graph: Graph, layer: Layer, moved: Moved) -> Moved | None:
-    index = graph.constant(layer.inputs[1])
+def _gathered(layer: Layer, moved: Moved) -> Moved | None:
+    index = layer.input(1).constant
     if index is None or index.ndim:
         return None
-    axis = normalize_axis(layer.attributes.get("axis", 0), len(moved.dims))
+    axis = normalize_axis(layer.axis, len(moved.dims))
     return _started(moved, axis, int(index), 1, drop=True)
 
 
-def _split(graph: Graph, layer: Layer, moved: Moved, output: str) -> Moved | None:
-    axis = normalize_axis(layer.attributes.get("axis", 0), len(moved.dims))
-    shapes = [graph.specs[name].shape for name in layer.outputs if name]
+def _split(layer: Layer, moved: Moved, output: Value) -> Moved | None:
+    axis = normalize_axis(layer.axis, len(moved.dims))
+    shapes = [value.spec.shape for value in layer.results]
     sizes = [None if shape is None else shape[axis] for shape in shapes]
-    if "" in layer.outputs or not all(isinstance(size, int) for size in sizes):
+    if None in layer.outputs or not all(isinstance(size, int) for size in sizes):
         return None
     at = layer.outputs.index(output)
     known = [size for size in sizes if isinstance(size, int)]
     return _started(moved, axis, sum(known[:at]), known[at], drop=False)
 
 
-_MOVES: dict[str, Callable[[Graph, Layer, Moved], Moved | None]] = {
+_MOVES: dict[str, Callable[[Layer, Moved], Moved | None]] = {
     **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"), _reshaped),
     "Transpose": _transposed,
     "Expand": _expanded,
@@ -174,55 +174,53 @@ _MOVES: dict[str, Callable[[Graph, Layer, Moved], Moved | None]] = {
 }
 
 
-def origin(
-    graph: Graph, name: str, rank: int, *, scales: bool = False, turns: bool = False
-) -> tuple[str, Arrangement, float]:
-    """Return the furthest source of a value as (its name, the arrangement, a factor).
+def origin(value: Value, rank: int, *, scales: bool = False, turns: bool = False) -> tuple[Value, Arrangement, float]:
+    """Return the furthest source of a value as (the source, the arrangement, a factor).
 
     The value is the arrangement of the source, of this rank, times the factor. The factor is 1 unless `scales` is set.
     With `turns` the last two dims of the value are exchanged.
     """
-    path: list[tuple[Layer, str]] = []
-    shape = graph.specs[name].shape
+    path: list[tuple[Layer, Value]] = []
+    shape = value.spec.shape
     assert shape is not None
-    best = name, Arrangement.of(len(shape), rank), 1.0
-    source, factor = name, 1.0
-    while (layer := graph.producers.get(source)) is not None and not layer.epilogue and not layer.channels_last:
-        number = _factor(graph, layer) if scales else None
+    best = value, Arrangement.of(len(shape), rank), 1.0
+    source, factor = value, 1.0
+    while (layer := source.producer) is not None and not layer.epilogue and not layer.channels_last:
+        number = _factor(layer) if scales else None
         if number is not None:
             source, factor = number[0], factor * number[1]
-        elif (layer.op in _MOVES or layer.op == "Split") and graph.constant(layer.inputs[0]) is None:
+        elif (layer.op in _MOVES or layer.op == "Split") and layer.input(0).constant is None:
             path.append((layer, source))
-            source = layer.inputs[0]
+            source = layer.input(0)
         else:
             break
-        shape = graph.specs[source].shape
+        shape = source.spec.shape
         if shape is None or not math.isfinite(factor):
             break
-        arrangement = _followed(graph, path, Moved.of(shape), rank)
+        arrangement = _followed(path, Moved.of(shape), rank)
         if arrangement is not None:
             best = source, arrangement, factor
     return (best[0], best[1].swapped(), best[2]) if turns else best
 
 
-def _followed(graph: Graph, path: Sequence[tuple[Layer, str]], moved: Moved, rank: int) -> Arrangement | None:
+def _followed(path: Sequence[tuple[Layer, Value]], moved: Moved, rank: int) -> Arrangement | None:
     for layer, output in reversed(path):
-        after = _split(graph, layer, moved, output) if layer.op == "Split" else _MOVES[layer.op](graph, layer, moved)
+        after = _split(layer, moved, output) if layer.op == "Split" else _MOVES[layer.op](layer, moved)
         if after is None:
             return None
         moved = after
     return moved.arrangement(rank)
 
 
-def _factor(graph: Graph, layer: Layer) -> tuple[str, float] | None:
+def _factor(layer: Layer) -> tuple[Value, float] | None:
     """Return (value, number) of a layer that multiplies a value by a constant number and keeps its rank, else None."""
     if layer.op not in ("Mul", "Div") or len(layer.inputs) != 2:
         return None
-    for source, other in (layer.inputs, layer.inputs[::-1]):
-        number = scalar(graph.constant(other))
-        if number is None or (layer.op == "Div" and (other != layer.inputs[1] or number == 0)):
+    for source, other in (layer.operands, layer.operands[::-1]):
+        number = scalar(other.constant)
+        if number is None or (layer.op == "Div" and (other is not layer.inputs[1] or number == 0)):
             continue
-        before, after = graph.specs[source].shape, graph.specs[layer.outputs[0]].shape
+        before, after = source.spec.shape, layer.output.spec.shape
         if before is not None and after is not None and len(before) == len(after):
             factor = number if layer.op == "Mul" else 1 / number
             return (source, factor) if may_move(factor) else None

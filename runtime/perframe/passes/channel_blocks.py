@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.layers.blocks import BLOCK, blocks_of
-from perframe.model import Evaluate, Layer, Model
-from perframe.passes.channel_order import Order, Rewrite
+from perframe.model import Evaluate, Layer, Model, Value
+from perframe.passes.channel_order import Order, Rewrite, rank_of
+from perframe.passes.match import constant_of
 from perframe.tensor import DataType
 
 POOLS = ("MaxPool", "AveragePool")
@@ -39,27 +40,27 @@ class _Rewrite(Rewrite):
 
     # --- values in blocks or not ---
 
-    def _channels(self, name: str) -> int:
+    def _channels(self, value: Value) -> int:
         """The channels of a value; 0 if they are unknown."""
-        shape = self.specs[name].shape
+        shape = value.spec.shape
         channels = shape[1] if shape is not None and len(shape) > 1 else 0
         return channels if isinstance(channels, int) else 0
 
-    def _is_whole(self, name: str) -> bool:
+    def _is_whole(self, value: Value) -> bool:
         """Whether a value may have a twin: its channels make whole blocks."""
-        channels, rank = self._channels(name), self._rank(name)
+        channels, rank = self._channels(value), rank_of(value)
         return 3 <= rank <= self.most and channels > 0 and channels % BLOCK == 0
 
-    def _order(self, source: str, target: str, order: Order, plain: str) -> None:
+    def _order(self, source: Value, target: Value, order: Order, plain: Value) -> None:
         """Add the layer that makes `target` from `source`: a Reshape if there is one pixel.
 
         One of them is the value `plain`, and the other is its twin.
         """
-        shape, name, channels = self.specs[plain].shape, f"{target} in order", self._channels(plain)
+        shape, name, channels = plain.spec.shape, f"{target.name} in order", self._channels(plain)
         if shape is not None and self._is_whole(plain) and all(dim == 1 for dim in shape[2:]):
             ones = [1] * (len(shape) - 2)
             wanted = [0, channels // BLOCK, *ones, BLOCK] if order is self.to else [0, channels, *ones]
-            constant = self._constant(f"shape of {target}", np.array(wanted, np.int64))
+            constant = self._constant(f"shape of {target.name}", np.array(wanted, np.int64))
             self._add(Layer("Reshape", name, [source, constant], [target]))
         elif order is self.to:
             self._add(Layer("ToBlocks", name, [source], [target]))
@@ -90,11 +91,11 @@ class _Rewrite(Rewrite):
             return self._conv if self._fits(layer) else None
         if not layer.outputs or layer.outputs[1:] or not self._wants(layer):
             return None
-        if layer.op == "Reshape" and self._is_whole(layer.inputs[0]):
+        if layer.op == "Reshape" and self._is_whole(layer.input(0)):
             return self._shuffle
-        if layer.op == "DepthToSpace" and self._is_whole(layer.inputs[0]):
+        if layer.op == "DepthToSpace" and self._is_whole(layer.input(0)):
             return self._spread
-        if not all(map(self._is_whole, layer.outputs)) or not self._is_whole(layer.inputs[0]):
+        if not all(map(self._is_whole, layer.results)) or not self._is_whole(layer.input(0)):
             return self._elementwise if self._is_mixed(layer) else None
         if layer.op in POOLS:
             return self._pool
@@ -104,19 +105,19 @@ class _Rewrite(Rewrite):
 
     def _is_mixed(self, layer: Layer) -> bool:
         """Whether an elementwise layer of whole blocks begins with another operand, as 1 - x does."""
-        return layer.declaration.is_pointwise and self._is_whole(layer.outputs[0])
+        return layer.declaration.is_pointwise and self._is_whole(layer.output)
 
     def _fits(self, layer: Layer) -> bool:
         """Whether there is a kernel for a convolution's groups, and its blocks are not mostly filling."""
-        x, w = layer.inputs[:2]
-        if any(name and name not in self.model.constants for name in layer.inputs[1:]) or layer.inputs[3:]:
+        x: Value = layer.x
+        if any(value and value.constant is None for value in layer.inputs[1:]) or layer.inputs[3:]:
             return False
-        if not 3 <= self._rank(x) <= 4:
+        if not 3 <= rank_of(x) <= 4:
             return False
-        if self.specs[x].dtype is not DataType.FLOAT32 or len(layer.outputs) > 1 or x in self.model.constants:
+        if x.spec.dtype is not DataType.FLOAT32 or len(layer.outputs) > 1 or x.constant is not None:
             return False
-        outputs, depth = self.model.constants[w].shape[:2]
-        groups = layer.attributes.get("group", 1)
+        outputs, depth = layer.w.constant.shape[:2]
+        groups = layer.group
         if not outputs or not depth:
             return False
         if groups > 1:
@@ -126,26 +127,25 @@ class _Rewrite(Rewrite):
         return bool(taken * blocks_of(outputs) * BLOCK <= MOST * depth * outputs)
 
     def _conv(self, layer: Layer) -> bool:
-        x = layer.inputs[0]
-        depth = self.model.constants[layer.inputs[1]].shape[1]
-        groups = layer.attributes.get("group", 1)
+        x, depth = layer.input(0), layer.w.constant.shape[1]
+        groups = layer.group
         if groups > 1 and depth > 1:
             self._merge_groups(layer)
         source = self._plain(x) if depth * groups <= COLOURS else self._twin(x)
-        layer.op, name = "BlockConv", layer.outputs[0]
-        self._make(layer, [source, *layer.inputs[1:]], map_size=self._map_size(name))
-        if not self._is_whole(name):
-            self._order(self.twins.pop(name), name, self.back, name)
+        layer.op, made = "BlockConv", layer.output
+        self._make(layer, [source, *layer.inputs[1:]], map_size=self._map_size(made))
+        if not self._is_whole(made):
+            self._order(self.twins.pop(made), made, self.back, made)
         return True
 
-    def _map_size(self, name: str) -> int:
+    def _map_size(self, value: Value) -> int:
         """The number of a value's pixels if it is the same in every run; else 0."""
-        shape = self.specs[name].shape
+        shape = value.spec.shape
         return math.prod(dim if isinstance(dim, int) else 0 for dim in (shape or (0, 0, 0))[2:])
 
     def _merge_groups(self, layer: Layer) -> None:
         """Make fewer groups of whole blocks; their weights are zero where a channel met none before."""
-        w, groups = self.model.constants[layer.inputs[1]], layer.attributes["group"]
+        w, groups = layer.w.constant, layer.group
         outputs, depth = w.shape[0] // groups, w.shape[1]
         count = _together(groups, depth, outputs)
         if count == 1:
@@ -153,8 +153,8 @@ class _Rewrite(Rewrite):
         merged = np.zeros((groups // count, count, outputs, count, depth, *w.shape[2:]), w.dtype)
         for k in range(count):
             merged[:, k, :, k] = w.reshape(groups // count, count, outputs, depth, *w.shape[2:])[:, k]
-        value = merged.reshape(w.shape[0], count * depth, *w.shape[2:])
-        layer.inputs[1] = self._constant(f"{layer.inputs[1]} in {groups // count} groups", value)
+        array = merged.reshape(w.shape[0], count * depth, *w.shape[2:])
+        layer.set_input(1, self._constant(f"{layer.w.name} in {groups // count} groups", array))
         layer.attributes = {**layer.attributes, "group": groups // count}
 
     def _shuffle(self, layer: Layer) -> bool:
@@ -163,17 +163,17 @@ class _Rewrite(Rewrite):
         if found is None:
             return False
         turn, back, groups = found
-        source, target = self._twin(layer.inputs[0]), back.outputs[0]
-        self.twins[target] = self.names.free(f"{target}{self.suffix}")
+        source, target = self._twin(layer.x), back.output
+        self.twins[target] = self._fresh(target)
         self._add(Layer("ShuffleBlocks", turn.name, [source], [self.twins[target]], {"groups": groups}))
         self.dropped += [turn, back]
         return True
 
     def _spread(self, layer: Layer) -> bool:
         """Rewrite a DepthToSpace that keeps whole blocks, or one that makes pixels of each block."""
-        source, size = layer.inputs[0], layer.attributes["blocksize"]
-        if layer.attributes.get("mode", "DCR") == "DCR":
-            layer.op = "BlocksToSpace" if self._is_whole(layer.outputs[0]) else layer.op
+        source, size = layer.input(0), layer.blocksize
+        if layer.mode == "DCR":
+            layer.op = "BlocksToSpace" if self._is_whole(layer.output) else layer.op
             return layer.op == "BlocksToSpace" and self._make(layer, [self._twin(source)])
         if size != 2 and size % BLOCK:
             return False
@@ -181,17 +181,16 @@ class _Rewrite(Rewrite):
         self._add(layer)
         return True
 
-    def _twin(self, name: str) -> str:
+    def _twin(self, value: Value) -> Value:
         """Return the twin of a value; it is made if necessary. That of a value without whole blocks is not kept, since
         only a convolution can read it.
         """
-        if name in self.model.constants:
-            value = self._blocks(self.model.constants[name], self._rank(name))
-            assert value is not None
-            self.twins.setdefault(name, self._constant(f"{name}{self.suffix}", value))
-            return self.twins[name]
-        twin = super()._twin(name)
-        return twin if self._is_whole(name) else self.twins.pop(name)
+        if value.constant is not None and value not in self.twins:
+            blocks = self._blocks(value.constant, rank_of(value))
+            assert blocks is not None
+            self.twins[value] = self._constant(f"{value.name}{self.suffix}", blocks)
+        twin = super()._twin(value)
+        return twin if value.constant is not None or self._is_whole(value) else self.twins.pop(value)
 
     def _pool(self, layer: Layer) -> bool:
         """Pool over one more dim, that of the channels of a block."""
@@ -203,57 +202,53 @@ class _Rewrite(Rewrite):
         if pads:
             half = len(pads) // 2
             changes["pads"] = (*pads[:half], 0, *pads[half:], 0)
-        return self._make(layer, [self._twin(layer.inputs[0])], **changes)
+        return self._make(layer, [self._twin(layer.x)], **changes)
 
     def _global(self, layer: Layer) -> bool:
-        axes = np.arange(2, self._rank(layer.inputs[0]))
+        axes = np.arange(2, rank_of(layer.input(0)))
         layer.op = GLOBAL[layer.op]
         constant = self._constant(f"axes of {layer.name}", axes.astype(np.int64))
-        return self._make(layer, [self._twin(layer.inputs[0]), constant], keepdims=1)
+        return self._make(layer, [self._twin(layer.input(0)), constant], keepdims=1)
 
     def _reduction(self, layer: Layer) -> bool:
-        axes = self.model.constants.get((*layer.inputs, "")[1])
-        rank = self._rank(layer.inputs[0])
+        axes, rank = constant_of(layer.axes), rank_of(layer.x)
         spatial = axes is not None and axes.size > 0 and all(int(axis) % rank >= 2 for axis in axes.reshape(-1))
         return spatial and super()._reduction(layer)
 
     def _along_axis(self, layer: Layer) -> bool:
         """Rewrite a Concat of whole blocks, or a layer along another axis than that of the channels."""
-        rank = self._rank(layer.inputs[0])
-        axis = layer.attributes.get("axis", -1 if layer.op == "Softmax" else 0) % rank
+        axis = layer.axis % rank_of(layer.input(0))
         if layer.op == "Split" or (axis == 1 and layer.op != "Concat"):
             return False
-        names = layer.inputs if layer.op == "Concat" else layer.inputs[:1]
-        return all(map(self._is_whole, names)) and super()._along_axis(layer)
+        data = layer.operands if layer.op == "Concat" else layer.operands[:1]
+        return all(map(self._is_whole, data)) and super()._along_axis(layer)
 
     def _by_axes(self, layer: Layer) -> bool:
         """Rewrite a layer with a constant number for each axis; it may not touch the channels."""
-        rank = self._rank(layer.inputs[0])
-        given = [self.model.constants.get(name) if name else None for name in layer.inputs[1:]]
-        if any(name and value is None for name, value in zip(layer.inputs[1:], given, strict=True)):
-            return False
-        if layer.attributes.get("axes") is not None:
+        rank, rest = rank_of(layer.x), layer.inputs[1:]
+        given = [constant_of(value) for value in rest]
+        if any(value is not None and array is None for value, array in zip(rest, given, strict=True)):
             return False
         if layer.op == "Slice":
             return self._slice(layer, given, rank)
-        if layer.op == "Pad" and (len(given) > 2 and given[2] is not None):
+        if layer.axes is not None:
             return False
-        inputs = [self._twin(layer.inputs[0])]
-        for name, value in zip(layer.inputs[1:], given, strict=True):
-            if value is None or value.size == 1 or not value.size:
-                inputs.append(name)
+        inputs: list[Value | None] = [self._twin(layer.x)]
+        for value, array in zip(rest, given, strict=True):
+            if value is None or array is None or array.size == 1 or not array.size:
+                inputs.append(value)
                 continue
-            more = self._with_block(layer, value, rank)
+            more = self._with_block(layer, array, rank)
             if more is None:
                 return False
-            inputs.append(self._constant(f"{name}{self.suffix}", more))
+            inputs.append(self._constant(f"{value.name}{self.suffix}", more))
         return self._make(layer, inputs)
 
     def _with_block(self, layer: Layer, value: NDArray[Any], rank: int) -> NDArray[Any] | None:
         """The numbers of all axes and one more, that of the channels of a block; None if blocks would be cut."""
         if layer.op == "Pad" and value.size == 2 * rank:
             amounts = np.pad(value.reshape(2, rank), ((0, 0), (0, 1)))
-            is_constant = layer.attributes.get("mode", "constant") == "constant"
+            is_constant = layer.mode == "constant"
             if amounts[:, 0].any() or (amounts[:, 1] % BLOCK).any() or (amounts[:, 1].any() and not is_constant):
                 return None
             amounts[:, 1] //= BLOCK
@@ -275,29 +270,28 @@ class _Rewrite(Rewrite):
             return False
         first, last = starts.astype(np.int64), ends.astype(np.int64)
         for at in np.flatnonzero(axes == 1):
-            channels = self._channels(layer.inputs[0])
+            channels = self._channels(layer.x)
             begin, end = (int(n) + channels * (n < 0) for n in (first[at], last[at]))
             begin, end = min(max(begin, 0), channels), min(max(end, 0), channels)
             if begin % BLOCK or end % BLOCK or steps[at] != 1:
                 return False
             first[at], last[at] = begin // BLOCK, end // BLOCK
         arrays = {"starts": first, "ends": last, "axes": axes.astype(np.int64), "steps": steps.astype(np.int64)}
-        names = [self._constant(f"{what} of {layer.name}", value) for what, value in arrays.items()]
-        return self._make(layer, [self._twin(layer.inputs[0]), *names])
+        numbers = [self._constant(f"{what} of {layer.name}", array) for what, array in arrays.items()]
+        return self._make(layer, [self._twin(layer.x), *numbers])
 
     def _elementwise(self, layer: Layer) -> bool:
-        name = layer.outputs[0]
-        rank, channels = self._rank(name), self._channels(name)
-        inputs: list[str] = []
+        rank, channels = rank_of(layer.output), self._channels(layer.output)
+        inputs: list[Value | None] = []
         for given in layer.inputs:
-            shape = self.specs[given].shape if given else None
-            if not given or (shape is not None and len(shape) <= 1 and shape.size == 1):
-                inputs.append(self._plain(given))
-            elif given in self.model.constants:
-                value = self._blocks(self.model.constants[given], rank)
-                if value is None:
+            shape = None if given is None else given.spec.shape
+            if given is None or (shape is not None and len(shape) <= 1 and shape.size == 1):
+                inputs.append(None if given is None else self._plain(given))
+            elif given.constant is not None:
+                blocks = self._blocks(given.constant, rank)
+                if blocks is None:
                     return False
-                inputs.append(self._constant(f"{layer.name}{self.suffix}", value))
+                inputs.append(self._constant(f"{layer.name}{self.suffix}", blocks))
             elif shape is None or len(shape) != rank or self._channels(given) != channels:
                 return False
             else:

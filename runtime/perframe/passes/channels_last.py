@@ -8,7 +8,7 @@ import numpy as np
 
 from perframe.layers.channels_last import first, is_data, last
 from perframe.model import Evaluate, Layer, Model
-from perframe.passes.channel_order import Rewrite
+from perframe.passes.channel_order import Rewrite, rank_of
 from perframe.tensor import DataType
 
 POOLS = ("MaxPool", "AveragePool", "QuantizedMean")
@@ -32,16 +32,16 @@ class _Rewrite(Rewrite):
 
     def _choose(self, layer: Layer) -> Callable[[Layer], bool] | None:
         """Return the method that rewrites a layer; None if the layer wants its channels second."""
-        rank = self._rank(layer.inputs[0]) if layer.inputs and layer.inputs[0] else 0
+        rank = rank_of(layer.inputs[0]) if layer.inputs and layer.inputs[0] else 0
         if (
             layer.op in ("Conv", "ConvTranspose", "QuantizedConv")
             and not layer.outputs[1:]
             and 3 <= rank <= (5 if layer.op == "Conv" else 4)
-            and self.specs[layer.inputs[0]].dtype in DTYPES
+            and layer.x.spec.dtype in DTYPES
         ):
-            return self._window if layer.inputs[1] in self.model.constants and not self._of_colours(layer) else None
+            return self._window if layer.input(1).constant is not None and not self._of_colours(layer) else None
         if self._wants(layer) and not layer.outputs[1:]:
-            rank = self._rank(layer.outputs[0])
+            rank = rank_of(layer.output)
             if layer.op == "Reshape" and 3 <= rank <= 5:
                 return self._shuffle
             if layer.op in POOLS and 3 <= rank <= self.most:
@@ -54,43 +54,43 @@ class _Rewrite(Rewrite):
         """Whether a convolution makes a few planes from a few planes. They would fill a small part of each vector with
         their channels last, while vectors along the lines are full.
         """
-        if layer.op != "Conv" or layer.inputs[0] in self.twins or self._rank(layer.inputs[0]) > 4:
+        if layer.op != "Conv" or layer.x in self.twins or rank_of(layer.x) > 4:
             return False
-        outputs, depth = self.model.constants[layer.inputs[1]].shape[:2]
-        few = max(outputs, depth * layer.attributes.get("group", 1)) <= COLOURS
-        return few and max(layer.attributes.get("strides") or (1,)) == 1
+        outputs, depth = layer.w.constant.shape[:2]
+        few: bool = max(outputs, depth * layer.group) <= COLOURS
+        return few and max(layer.strides or (1,)) == 1
 
     def _window(self, layer: Layer) -> bool:
         layer.channels_last = True
         inputs = [
-            self._twin(name) if name and is_data(layer.declaration, index) else name
-            for index, name in enumerate(layer.inputs)
+            self._twin(value) if value is not None and is_data(layer.declaration, index) else value
+            for index, value in enumerate(layer.inputs)
         ]
         return self._make(layer, inputs)
 
     def _global(self, layer: Layer) -> bool:
-        axes = list(range(1, self._rank(layer.inputs[0]) - 1))
+        axes = list(range(1, rank_of(layer.input(0)) - 1))
         constant = self._constant(f"axes of {layer.name}", np.array(axes, np.int64))
         layer.op = GLOBAL[layer.op]
-        return self._make(layer, [self._twin(layer.inputs[0]), constant], keepdims=1)
+        return self._make(layer, [self._twin(layer.input(0)), constant], keepdims=1)
 
     def _shuffle(self, layer: Layer) -> bool:
         """Rewrite a channel shuffle: a reshape of channels to (groups, channels), a transposition, a reshape back."""
         found = self.shuffled(layer)
-        given = self.specs[layer.inputs[0]].shape
+        given = layer.x.spec.shape
         if found is None or given is None or not isinstance(given[1], int):
             return False
         turn, back, groups = found
         channels = given[1] // groups
-        source, last_shape = self._twin(layer.inputs[0]), [given[0], *given[2:]]
+        source, last_shape = self._twin(layer.x), [given[0], *given[2:]]
         apart = self._constant(f"shape of {layer.name}", np.array([*last_shape, groups, channels], np.int64))
         whole = self._constant(f"shape of {back.name}", np.array([*last_shape, given[1]], np.int64))
         rank = len(given) + 1
-        names = [self.names.free(f"{old.outputs[0]}:last") for old in (layer, turn, back)]
-        self._add(Layer("Reshape", layer.name, [source, apart], [names[0]]))
+        made = [self._fresh(old.output) for old in (layer, turn, back)]
+        self._add(Layer("Reshape", layer.name, [source, apart], [made[0]]))
         perm = [*range(rank - 2), rank - 1, rank - 2]
-        self._add(Layer("Transpose", turn.name, [names[0]], [names[1]], {"perm": perm}))
-        self._add(Layer("Reshape", back.name, [names[1], whole], [names[2]]))
-        self.twins[back.outputs[0]] = names[2]
+        self._add(Layer("Transpose", turn.name, [made[0]], [made[1]], {"perm": perm}))
+        self._add(Layer("Reshape", back.name, [made[1], whole], [made[2]]))
+        self.twins[back.output] = made[2]
         self.dropped += [turn, back]
         return True

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.layers.einsum import Term, parse
-from perframe.model import Evaluate, Layer, Model, Names
-from perframe.passes.match import Graph
+from perframe.model import Evaluate, Layer, Model, Value
+from perframe.passes.match import all_float32
 from perframe.tensor.partial import Dim
 
 
@@ -24,23 +24,22 @@ def run(model: Model, evaluate: Evaluate) -> int:
     """Replace, and return the number of replaced layers."""
     if not any(layer.op == "Einsum" for layer in model.layers):
         return 0
-    graph, names, replaced, layers = Graph(model), model.names, 0, list[Layer]()
-    for layer in model.layers:
-        product = _product(graph, names, layer) if layer.op == "Einsum" and len(layer.inputs) == 2 else None
-        made = product.layers() if product is not None and product.is_possible() else [layer]
-        replaced += made != [layer]
-        layers += made
-    model.layers = layers
+    replaced = 0
+    for layer in model.walk():
+        product = _product(model, layer) if layer.op == "Einsum" and len(layer.inputs) == 2 else None
+        if product is not None and product.is_possible():
+            model.replace(layer, *product.layers())
+            replaced += 1
     return replaced
 
 
-def _product(graph: Graph, names: Names, layer: Layer) -> _Product | None:
+def _product(model: Model, layer: Layer) -> _Product | None:
     """The layer as a product; None if it has a diagonal, a sum over one operand, or sums of sizes that may differ."""
-    shapes = [graph.specs[name].shape for name in layer.inputs]
+    shapes = [value.spec.shape for value in layer.operands]
     known = [tuple(shape) for shape in shapes if shape is not None]
-    if layer.epilogue or len(known) < 2 or not graph.all_float32(layer):
+    if layer.epilogue or len(known) < 2 or not all_float32(layer):
         return None
-    terms = parse(layer.attributes["equation"], [len(shape) for shape in known])
+    terms = parse(layer.equation, [len(shape) for shape in known])
     if any(len(set(term)) < len(term) for term in terms):
         return None
     dims: dict[str, list[Dim]] = {}
@@ -50,19 +49,17 @@ def _product(graph: Graph, names: Names, layer: Layer) -> _Product | None:
     summed = [found for index, found in dims.items() if index not in terms[2]]
     if not summed or any(len(found) == 1 or found[0] != found[1] or found[0] is None for found in summed):
         return None
-    return _Product(graph.model, names, layer, terms, {index: found[0] for index, found in dims.items()})
+    return _Product(model, layer, terms, {index: found[0] for index, found in dims.items()})
 
 
 class _Product:
     """An Einsum as a product of batches of matrices: two operands, and their indices in groups. A group is one dim."""
 
-    def __init__(
-        self, model: Model, names: Names, layer: Layer, terms: Sequence[Term], sizes: Mapping[str, Dim]
-    ) -> None:
-        self._model, self._names, self._layer, self._sizes = model, names, layer, sizes
+    def __init__(self, model: Model, layer: Layer, terms: Sequence[Term], sizes: Mapping[str, Dim]) -> None:
+        self._model, self._layer, self._sizes = model, layer, sizes
         self._made: list[Layer] = []
         (*operands, self._output) = terms
-        given = list(zip(layer.inputs, operands, strict=True))
+        given = list(zip(layer.operands, operands, strict=True))
         if self._output and self._output[-1] not in operands[1]:  # columns are those of the second operand
             given.reverse()
         (self._x, self._x_term), (self._y, self._y_term) = given
@@ -93,17 +90,17 @@ class _Product:
         order = [index for group in self._groups for index in group]
         if order != list(self._output):
             self._then("Transpose", value, perm=[order.index(index) for index in self._output])
-        self._made[-1].outputs[0] = self._layer.outputs[0]
+        self._made[-1].outputs = self._layer.outputs
         return self._made
 
-    def _arranged(self, name: str, term: Term, groups: Sequence[Sequence[str]]) -> str:
+    def _arranged(self, value: Value, term: Term, groups: Sequence[Sequence[str]]) -> Value:
         """An operand with its indices in another order, and a dim for each group of them."""
         perm = [term.index(index) for group in groups for index in group]
         if perm != sorted(perm):
-            name = self._then("Transpose", name, perm=perm)
+            value = self._then("Transpose", value, perm=perm)
         if any(len(group) != 1 for group in groups):
-            name = self._then("Reshape", name, self._constant("shape", self._shape(groups, merged=True)))
-        return name
+            value = self._then("Reshape", value, self._constant("shape", self._shape(groups, merged=True)))
+        return value
 
     def _shape(self, groups: Sequence[Sequence[str]], merged: bool) -> NDArray[np.int64]:
         """The shape for a Reshape. Dims before the first group that is not one dim stay as they are, which 0 means."""
@@ -112,10 +109,10 @@ class _Product:
         new = [math.prod(group) for group in sizes] if merged else [dim for group in sizes for dim in group]
         return np.array([0] * changed + new, np.int64)
 
-    def _constant(self, what: str, value: NDArray[np.int64]) -> str:
+    def _constant(self, what: str, value: NDArray[np.int64]) -> Value:
         return self._model.add_constant(f"{what} of {self._layer.name}", value)
 
-    def _then(self, op: str, *inputs: str, **attributes: Any) -> str:
+    def _then(self, op: str, *inputs: Value, **attributes: Any) -> Value:
         name = f"{self._layer.name}/{len(self._made)}"
-        self._made.append(Layer(op, name, list(inputs), [self._names.free(name)], attributes))
-        return self._made[-1].outputs[0]
+        self._made.append(Layer(op, name, inputs, [name], attributes))
+        return self._made[-1].output

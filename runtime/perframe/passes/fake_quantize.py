@@ -7,30 +7,29 @@ from __future__ import annotations
 
 from perframe.layers.quantize import WHOLE_RANGES
 from perframe.model import Evaluate, Layer, Model
-from perframe.passes.match import Graph
 from perframe.passes.quantization import quantization
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Rewrite, and return the number of dequantizations that became formulas."""
-    graph, changed = Graph(model), 0
-    for index, layer in enumerate(model.layers):
-        made = _formula(graph, layer) if layer.op == "DequantizeLinear" and not layer.epilogue else None
+    changed = 0
+    for layer in model.walk():
+        made = _formula(layer) if layer.op == "DequantizeLinear" and not layer.epilogue else None
         if made is not None:
-            model.layers[index] = made
+            model.replace(layer, made)
             changed += 1
     return changed
 
 
-def _formula(graph: Graph, layer: Layer) -> Layer | None:
+def _formula(layer: Layer) -> Layer | None:
     """The formula for a dequantization of what a QuantizeLinear makes; None for any other."""
-    before = graph.producers.get(layer.inputs[0])
+    before = layer.x.producer
     if before is None or before.op != "QuantizeLinear" or before.on_host or layer.on_host:
         return None
-    there, back = quantization(graph, before), quantization(graph, layer)
+    there, back = quantization(before), quantization(layer)
     if there is None or back is None:
         return None
-    low, high = WHOLE_RANGES[graph.specs[layer.inputs[0]].dtype]
+    low, high = WHOLE_RANGES[layer.x.spec.dtype]
     numbers = {
         "scale": float(there.scale),
         "zero": float(there.zero),
@@ -39,4 +38,4 @@ def _formula(graph: Graph, layer: Layer) -> Layer | None:
         "to_scale": float(back.scale),
         "to_zero": float(back.zero),
     }
-    return Layer("FakeQuantize", layer.name, [before.inputs[0]], list(layer.outputs), numbers)
+    return Layer("FakeQuantize", layer.name, [before.input(0)], layer.outputs, numbers)

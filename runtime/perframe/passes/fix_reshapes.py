@@ -13,24 +13,23 @@ import numpy as np
 
 from perframe.layers.base import normalize_axis
 from perframe.layers.entries import listed
-from perframe.model import Evaluate, Layer, Model
+from perframe.model import Evaluate, Layer, Model, Value
 from perframe.model.report import refuse
-from perframe.passes.match import Graph
 from perframe.tensor.partial import Dim
 
-Entry = int | tuple[str, int] | None  # a number, the dim of a value along an axis, or unknown
+Entry = int | tuple[Value, int] | None  # a number, the dim of a value along an axis, or unknown
 SAME_SHAPE = ("Identity", "Cast", "LayerNormalization", "RMSNormalization", "Softmax", "Dropout")
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Replace, and return the number of replaced shapes."""
-    graph, replaced = Graph(model), 0
-    for layer in model.layers:
-        if layer.op != "Reshape" or graph.constant(layer.inputs[1]) is not None:
+    replaced = 0
+    for layer in model.walk():
+        if layer.op != "Reshape" or layer.shape.constant is not None:
             continue
-        target = _target(graph, layer) or _copied(graph, layer)
+        target = _target(layer) or _copied(layer)
         if target is not None:
-            layer.inputs[1] = model.add_constant(f"shape of {layer.outputs[0]}", np.array(target, np.int64))
+            layer.set_input(1, model.add_constant(f"shape of {layer.output.name}", np.array(target, np.int64)))
             layer.attributes.pop("allowzero", None)
             replaced += 1
         else:
@@ -38,10 +37,10 @@ def run(model: Model, evaluate: Evaluate) -> int:
     return replaced
 
 
-def _target(graph: Graph, layer: Layer) -> list[int] | None:
+def _target(layer: Layer) -> list[int] | None:
     """Return the constant shape: 0 copies the input's dim, -1 stands for the rest. None if there is no such shape."""
-    given, made = graph.specs[layer.inputs[0]].shape, graph.specs[layer.outputs[0]].shape
-    wanted = listed(graph.specs[layer.inputs[1]])
+    given, made = layer.x.spec.shape, layer.output.spec.shape
+    wanted = listed(layer.shape.spec)
     if given is None or made is None or wanted is None or 0 in made:
         return None
     target: list[int] = []
@@ -57,20 +56,20 @@ def _target(graph: Graph, layer: Layer) -> list[int] | None:
     return target
 
 
-def _copied(graph: Graph, layer: Layer) -> list[int] | None:
+def _copied(layer: Layer) -> list[int] | None:
     """Return the constant shape if each entry is a number or a dim of the input by its origin. One of these dims may
     move to another axis, as the rest: the others then have as many elements as the input's other dims.
     """
-    given = graph.specs[layer.inputs[0]].shape
-    entries = _entries(graph, layer.inputs[1])
-    if given is None or entries is None or layer.attributes.get("allowzero"):
+    given = layer.x.spec.shape
+    entries = _entries(layer.shape)
+    if given is None or entries is None or layer.allowzero:
         return None
-    source, kept = _same_shape(graph, layer.inputs[0]), set[int]()
+    source, kept = _same_shape(layer.input(0)), set[int]()
     target: list[int] = []
     for axis, entry in enumerate(entries):
         if isinstance(entry, int):
             target.append(entry)
-        elif entry is None or entry[0] != source or entry[1] in kept:
+        elif entry is None or entry[0] is not source or entry[1] in kept:
             return None
         else:
             kept.add(entry[1])
@@ -88,28 +87,28 @@ def _copied(graph: Graph, layer: Layer) -> list[int] | None:
     return target if fits else None
 
 
-def _entries(graph: Graph, name: str) -> Sequence[Entry] | None:
+def _entries(value: Value) -> Sequence[Entry] | None:
     """Where the elements of a vector or a number come from; None if a layer on the way is of another kind."""
-    known = graph.constant(name)
+    known = value.constant
     if known is not None:
         return [int(number) for number in known.reshape(-1)] if known.dtype.kind in "iu" and known.ndim < 2 else None
-    layer = graph.producers.get(name)
+    layer = value.producer
     if layer is None or layer.epilogue:
         return None
     if layer.op == "Shape":
-        shape = graph.specs[layer.inputs[0]].shape
+        shape = layer.x.spec.shape
         if shape is None:
             return None
-        first, end, _ = slice(layer.attributes.get("start", 0), layer.attributes.get("end")).indices(len(shape))
-        source = _same_shape(graph, layer.inputs[0])
+        first, end, _ = slice(layer.start, layer.end).indices(len(shape))
+        source = _same_shape(layer.input(0))
         return [dim if isinstance(dim, int) else (source, axis) for axis, dim in enumerate(shape)][first:end]
     if layer.op in ("Unsqueeze", "Squeeze", "Identity"):
-        return _entries(graph, layer.inputs[0])
+        return _entries(layer.x)
     if layer.op == "Concat":
-        parts = [_entries(graph, part) for part in layer.inputs]
+        parts = [_entries(part) for part in layer.operands]
         return None if None in parts else [entry for part in parts if part is not None for entry in part]
     if layer.op == "Gather":
-        values, indices = _entries(graph, layer.inputs[0]), graph.constant(layer.inputs[1])
+        values, indices = _entries(layer.x), layer.indices.constant
         if (
             values is None
             or indices is None
@@ -121,10 +120,10 @@ def _entries(graph: Graph, name: str) -> Sequence[Entry] | None:
     return None
 
 
-def _same_shape(graph: Graph, name: str) -> str:
+def _same_shape(value: Value) -> Value:
     """The first value on the way to this one that has its shape for certain."""
-    layer = graph.producers.get(name)
-    while layer is not None and layer.outputs[0] == name and layer.op in SAME_SHAPE:
-        name = layer.inputs[0]
-        layer = graph.producers.get(name)
-    return name
+    layer = value.producer
+    while layer is not None and layer.output is value and layer.op in SAME_SHAPE:
+        value = layer.input(0)
+        layer = value.producer
+    return value

@@ -6,12 +6,13 @@ integers directly. `fold_weights` folds those that it does not multiply.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from perframe.model import Array, Evaluate, Layer, Model
 from perframe.model.report import refuse
+from perframe.passes.match import constant_of
 from perframe.tensor import DataType
 from perframe.tensor.partial import PartialTensor
 
@@ -28,56 +29,47 @@ def _bytes(layer: Layer, given: Sequence[Array | None]) -> int:
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Fold, and return the number of layers that were removed."""
-    return fold(model, evaluate, lambda layer: _expands(model, layer))
+    return fold(model, evaluate, _expands)
 
 
-def _expands(model: Model, layer: Layer) -> bool:
+def _expands(layer: Layer) -> bool:
     """Whether a layer makes floats of smaller ones: of integers, or of weights in float16."""
     if layer.op != "Cast":
         return layer.op == "DequantizeLinear"
-    source = model.constants.get(layer.inputs[0])
+    source = layer.x.constant
     if source is None or source.dtype != np.float16 or source.size < LEAST_WEIGHTS:
         return False
-    return layer.attributes["to"] is DataType.FLOAT32
+    return layer.to is DataType.FLOAT32
 
 
 def fold(model: Model, evaluate: Evaluate, kept: Callable[[Layer], bool] = lambda _layer: False) -> int:
     """Fold all but the `kept` layers, and return the number of layers that were removed."""
-    outputs = set(model.output_names)
-    specs = model.infer()
-    layers: list[Layer] = []
-    for layer in model.layers:
-        fixed = (
-            not kept(layer)
-            and layer.declaration.pure
-            and not layer.declaration.on_host
-            and not outputs & set(layer.outputs)
-        )
-        values = _values(model, layer, specs, evaluate) if fixed else None
-        if values is None:
-            layers.append(layer)
+    model.infer()
+    folded = list[Layer]()
+    for layer in model.walk():
+        entry = layer.declaration
+        if kept(layer) or not entry.pure or entry.on_host or any(value.is_output for value in layer.results):
             continue
-        for name, value in zip(layer.outputs, values, strict=False):
-            if name:
-                model.constants[name] = np.ascontiguousarray(value).reshape(value.shape)
-    folded = len(model.layers) - len(layers)
-    model.layers = layers
-    return folded
+        arrays = _folded(layer, evaluate)
+        if arrays is not None:
+            for value, array in zip(layer.outputs, arrays, strict=False):
+                if value is not None:
+                    value.constant = np.ascontiguousarray(array).reshape(array.shape)
+            folded.append(layer)
+    model.remove(*folded)
+    return len(folded)
 
 
-def _values(
-    model: Model, layer: Layer, specs: Mapping[str, PartialTensor], evaluate: Evaluate
-) -> Sequence[Array] | None:
+def _folded(layer: Layer, evaluate: Evaluate) -> Sequence[Array] | None:
     """Return the outputs of a layer if they are known and not too large, else None."""
-    found = [specs[name].value for name in layer.outputs if name]
-    known = [value for value in found if value is not None]
+    known = [value.spec.value for value in layer.results if value.spec.value is not None]
     if len(known) == len(layer.outputs) and not layer.epilogue:
         return known
-    if any(name and name not in model.constants for name in layer.inputs):
+    given = [constant_of(value) for value in layer.inputs]
+    if any(array is None and value is not None for array, value in zip(given, layer.inputs, strict=True)):
         return None
-    given = [model.constants[name] if name else None for name in layer.inputs]
     size = _bytes(layer, given)
-    most = max(MAX_BYTES, MAX_GROWTH * sum(value.nbytes for value in given if value is not None))
+    most = max(MAX_BYTES, MAX_GROWTH * sum(array.nbytes for array in given if array is not None))
     if size > most:
         refuse(layer, f"its result would have {size:,} bytes, and at most {most:,} are folded")
         return None

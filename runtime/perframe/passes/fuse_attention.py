@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from perframe.layers.base import normalize_axis
 from perframe.layers.epilogue import Stage
-from perframe.model import Evaluate, Layer, Model
+from perframe.model import Evaluate, Layer, Model, Value
 from perframe.passes.arrange import origin
-from perframe.passes.match import Graph, may_fold, scalar
+from perframe.passes.match import all_float32, may_fold, scalar
 
 
 @dataclass
@@ -26,146 +26,145 @@ class _Scores:
 
     scale: float = 1.0
     softcap: float = 0.0
-    added: list[str] = field(default_factory=list)
-    kept: str = ""
+    added: list[Value] = field(default_factory=list)
+    kept: Value | None = None
     fill: float = -math.inf
     keeps: int = 1
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Fuse, and return the number of new layers."""
-    graph, made = Graph(model), 0
-    for layer in list(model.layers):
-        if _fuse(graph, layer):
-            graph.refresh()
+    made = 0
+    for layer in model.walk():
+        if _fuse(model, layer):
             made += 1
     return made
 
 
-def _fuse(graph: Graph, layer: Layer) -> bool:
-    if not _is_product(graph, layer) or layer.attributes.get("transA"):
+def _fuse(model: Model, layer: Layer) -> bool:
+    if not _is_product(layer) or layer.transA:
         return False
-    weights, dropped = _weights(graph, layer.inputs[0])
+    weights, dropped = _weights(layer.a)
     if weights is None:
         return False
-    first, scores = _product_before(graph, weights.inputs[0])
+    first, scores = _product_before(weights.x)
     if first is None:
         return False
-    names = [*first.inputs[:2], layer.inputs[1]]
-    shapes = [graph.specs[name].shape for name in names]
-    masks = [name for name in (*scores.added, scores.kept, dropped) if name]
+    sources = (first.input(0), first.input(1), layer.input(1))
+    shapes = [value.spec.shape for value in sources]
+    masks = [value for value in (*scores.added, scores.kept, dropped) if value is not None]
     ranks = [None if shape is None else len(shape) for shape in shapes]
     if None in ranks or len(set(ranks)) != 1 or (rank := ranks[0]) is None or rank < 2:
         return False
-    if any((shape := graph.specs[name].shape) is None or len(shape) > rank for name in masks):
+    if any((shape := value.spec.shape) is None or len(shape) > rank for value in masks):
         return False
-    turns = [*(first.attributes.get(flag, 0) for flag in ("transA", "transB")), layer.attributes.get("transB", 0)]
+    turns = (first.transA, first.transB, layer.transB)
     found = [
-        origin(graph, name, rank, scales=index < 2, turns=bool(turned))
-        for index, (name, turned) in enumerate(zip(names, turns, strict=True))
+        origin(value, rank, scales=index < 2, turns=bool(turned))
+        for index, (value, turned) in enumerate(zip(sources, turns, strict=True))
     ]
-    position = graph.model.layers.index(layer)
+    sums = list[Layer]()
     while len(scores.added) > 1:
         one, other, *rest = scores.added
-        name = graph.model.names.free(f"{layer.name}/masks{len(rest)}")
-        total = Layer("Add", name, [one, other], [name])
-        graph.model.layers.insert(position, total)
-        scores.added, position = [*rest, total.outputs[0]], position + 1
-    inputs = [*(name for name, _, _ in found), "".join(scores.added), scores.kept, dropped]
-    while not inputs[-1]:
+        name = f"{layer.name}/masks{len(rest)}"
+        sums.append(Layer("Add", name, [one, other], [name]))
+        scores.added = [*rest, sums[-1].output]
+    inputs = [*(value for value, _, _ in found), scores.added[0] if scores.added else None, scores.kept, dropped]
+    while inputs[-1] is None:
         inputs.pop()
-    scale = scores.scale * found[0][2] * found[1][2]
     attributes = {
         "views": tuple(view for _, view, _ in found),
-        "scale": float(np.float32(scale)),
+        "scale": float(np.float32(scores.scale * found[0][2] * found[1][2])),
         "softcap": scores.softcap,
         "fill": scores.fill,
         "keeps": scores.keeps,
     }
-    outputs, perm = _result(graph, layer, rank)
-    graph.model.layers[position] = Layer("DotProductAttention", layer.name, inputs, [outputs], attributes | perm)
+    output, perm, gone = _result(layer, rank)
+    made = Layer("DotProductAttention", layer.name, inputs, [output], attributes | perm)
+    model.replace(layer, *sums, made)
+    model.remove(*gone)
     return True
 
 
-def _is_product(graph: Graph, layer: Layer) -> bool:
-    plain = layer.op == "MatMul" and not layer.epilogue and not layer.inputs[2:]
-    return plain and graph.all_float32(layer)
+def _is_product(layer: Layer, any_epilogue: bool = False) -> bool:
+    plain = layer.op == "MatMul" and (any_epilogue or not layer.epilogue) and not layer.inputs[2:]
+    return plain and all_float32(layer)
 
 
-def _before(graph: Graph, name: str, *ops: str) -> Layer | None:
+def _before(value: Value, *ops: str) -> Layer | None:
     """Return the layer that makes a value if it has one of these operators and the value has one reader, else None."""
-    layer = graph.producers.get(name)
-    return layer if layer is not None and layer.op in ops and graph.only_user(name) else None
+    layer = value.producer
+    return layer if layer is not None and layer.op in ops and value.only_user else None
 
 
-def _weights(graph: Graph, name: str) -> tuple[Layer | None, str]:
+def _weights(value: Value) -> tuple[Layer | None, Value | None]:
     """Return the softmax that makes these weights (or None), and the mask of the rows that are dropped after it."""
-    dropped = ""
-    choice = _before(graph, name, "Where")
+    dropped: Value | None = None
+    choice = _before(value, "Where")
     if choice is not None:
-        mask, value, name = choice.inputs
-        if scalar(graph.constant(value)) != 0.0 or not _keeps_rank(graph, name, choice.outputs[0]):
-            return None, ""
-        known = graph.constant(mask)
-        dropped = "" if known is not None and not known.any() else mask
-        spec = graph.specs[mask].shape
-        if dropped and (spec is None or not spec or spec[-1] != 1):
-            return None, ""
-    layer = _before(graph, name, "Softmax")
-    shape = None if layer is None else graph.specs[layer.inputs[0]].shape
+        mask, zero, value = choice.operands
+        if scalar(zero.constant) != 0.0 or not _keeps_rank(value, choice.output):
+            return None, None
+        known, shape = mask.constant, mask.spec.shape
+        if known is None or known.any():
+            dropped = mask
+            if not shape or shape[-1] != 1:
+                return None, None
+    layer = _before(value, "Softmax")
+    shape = None if layer is None else layer.x.spec.shape
     if layer is None or layer.epilogue or layer.channels_last or not shape:
-        return None, ""
-    last = normalize_axis(layer.attributes.get("axis", -1), len(shape)) == len(shape) - 1
-    return (layer, dropped) if last else (None, "")
+        return None, None
+    last = normalize_axis(layer.axis, len(shape)) == len(shape) - 1
+    return (layer, dropped) if last else (None, None)
 
 
-def _keeps_rank(graph: Graph, before: str, after: str) -> bool:
+def _keeps_rank(before: Value, after: Value) -> bool:
     """Whether two values have the same rank. A mask then only repeats the first one, and strides can express that."""
-    shapes = [graph.specs[name].shape for name in (before, after)]
+    shapes = [value.spec.shape for value in (before, after)]
     return None not in shapes and len(shapes[0] or ()) == len(shapes[1] or ())
 
 
-def _product_before(graph: Graph, name: str) -> tuple[Layer | None, _Scores]:
+def _product_before(value: Value) -> tuple[Layer | None, _Scores]:
     """Return the product that makes these scores (or None), and the operations after it."""
     scores = _Scores()
-    choice = _before(graph, name, "Where")
+    choice = _before(value, "Where")
     if choice is not None:
-        mask, *values = choice.inputs
+        mask, *values = choice.operands
         for keeps in (1, 0):
-            number = scalar(graph.constant(values[keeps]))
-            if number is not None and _keeps_rank(graph, values[1 - keeps], choice.outputs[0]):
-                scores.kept, scores.fill, scores.keeps, name = mask, number, keeps, values[1 - keeps]
+            number = scalar(values[keeps].constant)
+            if number is not None and _keeps_rank(values[1 - keeps], choice.output):
+                scores.kept, scores.fill, scores.keeps, value = mask, number, keeps, values[1 - keeps]
                 break
         else:
             return None, scores
-    layer = _sum_before(graph, name, scores)
-    if layer is None or not _is_product(graph, replace(layer, epilogue=())) or not _capped(scores, layer.epilogue):
+    layer = _sum_before(value, scores)
+    if layer is None or not _is_product(layer, any_epilogue=True) or not _capped(scores, layer.epilogue):
         return None, scores
     return layer, scores
 
 
-def _sum_before(graph: Graph, name: str, scores: _Scores) -> Layer | None:
+def _sum_before(value: Value, scores: _Scores) -> Layer | None:
     """Return the product before any additions of masks; the masks are added to `scores`."""
-    layer = _before(graph, name, "Add", "MatMul")
+    layer = _before(value, "Add", "MatMul")
     if layer is None or layer.op == "MatMul":
         return layer
-    if layer.epilogue or layer.inputs[0] == layer.inputs[1] or not graph.all_float32(layer):
+    if layer.epilogue or layer.inputs[0] is layer.inputs[1] or not all_float32(layer):
         return None
-    for side, other in (layer.inputs, layer.inputs[::-1]):
-        if not _keeps_rank(graph, side, layer.outputs[0]):
+    for side, other in (layer.operands, layer.operands[::-1]):
+        if not _keeps_rank(side, layer.output):
             continue
-        found = _sum_before(graph, side, scores)
+        found = _sum_before(side, scores)
         if found is not None:
-            known = graph.constant(other)
-            if known is None or known.any() or not _repeats(graph, other, side):
+            known = other.constant
+            if known is None or known.any() or not _repeats(other, side):
                 scores.added.append(other)
             return found
     return None
 
 
-def _repeats(graph: Graph, mask: str, scores: str) -> bool:
+def _repeats(mask: Value, scores: Value) -> bool:
     """Whether each dim of a mask is 1 or the dim of the scores."""
-    small, large = graph.specs[mask].shape, graph.specs[scores].shape
+    small, large = mask.spec.shape, scores.spec.shape
     if small is None or large is None:
         return False
     return all(a == 1 or a == b for a, b in zip(reversed(small), reversed(large), strict=False))
@@ -200,13 +199,12 @@ def _number(stage: Stage, *ops: str) -> float | None:
     return number if isinstance(number, float | int) else None
 
 
-def _result(graph: Graph, layer: Layer, rank: int) -> tuple[str, dict[str, tuple[int, ...]]]:
-    """Return the name of the layer's output, and its `perm` attribute if the transposition after it can be fused."""
-    user = graph.only_user(layer.outputs[0])
+def _result(layer: Layer, rank: int) -> tuple[Value, dict[str, tuple[int, ...]], Sequence[Layer]]:
+    """Return the layer's output, its `perm` attribute if the transposition after it can be fused, and that one."""
+    user = layer.output.only_user
     if user is None or user.op != "Transpose" or user.epilogue or user.channels_last:
-        return layer.outputs[0], {}
-    perm = tuple(user.attributes.get("perm") or range(rank)[::-1])
+        return layer.output, {}, ()
+    perm = tuple(user.perm or range(rank)[::-1])
     if perm[-1] != rank - 1:
-        return layer.outputs[0], {}
-    graph.model.layers.remove(user)
-    return user.outputs[0], {"perm": perm}
+        return layer.output, {}, ()
+    return user.output, {"perm": perm}, (user,)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.layers.epilogue import apply
-from perframe.model import Evaluate, Layer, Model
-from perframe.passes.match import Graph, may_fold
+from perframe.model import Evaluate, Layer, Model, Value
+from perframe.passes.match import constant_of, may_fold
 from perframe.passes.quantization import (
     Numbers,
     is_one,
@@ -45,39 +45,39 @@ class _Operands:
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Fuse, and return the number of fused products."""
-    graph, fused = Graph(model), 0
-    for layer in list(model.layers):
-        if layer.op in NAMES and not layer.inputs[3:] and (layer.op != "Conv" or _rank(graph, layer) in (3, 4)):
-            whole = graph.specs[layer.outputs[0]].dtype is DataType.INT32
-            fused += _fuse_whole(graph, layer) if whole else _fuse_real(graph, layer)
+    fused = 0
+    for layer in model.walk():
+        if layer.op in NAMES and not layer.inputs[3:] and (layer.op != "Conv" or _rank(layer) in (3, 4)):
+            whole = layer.output.spec.dtype is DataType.INT32
+            fused += _fuse_whole(model, layer) if whole else _fuse_real(model, layer)
     return fused
 
 
-def _rank(graph: Graph, layer: Layer) -> int:
-    shape = graph.specs[layer.inputs[0]].shape
+def _rank(layer: Layer) -> int:
+    shape = layer.input(0).spec.shape
     return 0 if shape is None else len(shape)
 
 
 # --- products of floats ---
 
 
-def _fuse_real(graph: Graph, layer: Layer) -> bool:
-    operands = _real_operands(graph, layer)
+def _fuse_real(model: Model, layer: Layer) -> bool:
+    operands = _real_operands(layer)
     if operands is None or operands.x.scale is None or operands.w_scale is None:
         return False
-    grouped = layer.op == "Conv" and layer.attributes.get("group", 1) > 1
+    grouped = layer.op == "Conv" and layer.group > 1
     if grouped and 1 < operands.w.shape[1] < LEAST_DEPTH:
         return False
     scale = operands.x.scale * operands.w_scale
-    rounds = graph.only_user(layer.outputs[0])
-    to = quantization(graph, rounds) if rounds is not None and rounds.op == "QuantizeLinear" else None
+    rounds = layer.output.only_user
+    to = quantization(rounds) if rounds is not None and rounds.op == "QuantizeLinear" else None
     to = to if to is not None and may_fold(scale, to.scale) else None
     clamps = all(stage.limits is not None for stage in layer.epilogue)
     if rounds is None or to is None or not clamps:
         if grouped and operands.w.shape[1] == 1:
             return False  # the kernel for each channel by itself makes bytes only, and that of floats is faster
         # if the result is not quantized again, the sums become floats
-        _rewrite(graph, layer, operands, scale)
+        _rewrite(model, layer, operands, scale)
         return True
     zero = int(to.zero.reshape(()))
     kind = np.iinfo(to.zero.dtype)
@@ -86,27 +86,25 @@ def _fuse_real(graph: Graph, layer: Layer) -> bool:
     layer.epilogue = ()
     if operands.bias is not None and operands.bias.dtype == np.float32:
         operands.bias = operands.bias / to.scale
-    _rewrite(graph, layer, operands, scale / to.scale, to.zero)
+    _rewrite(model, layer, operands, scale / to.scale, to.zero)
     layer.attributes |= {"low": low, "high": high}
-    graph.absorb(layer, rounds)
+    model.absorb(layer, rounds)
     return True
 
 
-def _real_operands(graph: Graph, layer: Layer) -> _Operands | None:
-    x = numbers_of(graph, layer.inputs[0])
-    weights = graph.producers.get(layer.inputs[1])
+def _real_operands(layer: Layer) -> _Operands | None:
+    x, weights = numbers_of(layer.input(0)), layer.input(1).producer
     if x is None or x.scale is None or weights is None or weights.op != "DequantizeLinear":
         return None
-    given = [graph.constant(name) if name else None for name in (*weights.inputs, "")[:3]]
-    w, scale, zero = given
+    w, scale, zero = (constant_of(value) for value in (weights.x, weights.scale, weights.zero_point))
     if w is None or scale is None or w.dtype not in (np.int8, np.uint8) or scale.dtype != np.float32:
         return None
     if not is_usual(scale):
         return None
-    if weights.attributes.get("block_size") or (len(weights.inputs) > 2 and weights.inputs[2] and zero is None):
+    if weights.block_size or (weights.zero_point is not None and zero is None):
         return None
     axis = _column_axis(layer, w)
-    if axis is None or (scale.size > 1 and weights.attributes.get("axis", 1) % w.ndim != axis):
+    if axis is None or (scale.size > 1 and weights.axis % w.ndim != axis):
         return None
     if layer.op != "Conv" and axis == 0:
         w = np.ascontiguousarray(w.T)
@@ -115,8 +113,9 @@ def _real_operands(graph: Graph, layer: Layer) -> _Operands | None:
     reach = _reach(layer, w, zero)
     if reach.max(initial=0) >= SUMS or not may_fold(x.scale, scale):
         return None
-    if len(layer.inputs) > 2 and layer.inputs[2]:
-        bias = _bias(graph, layer.inputs[2], x.scale * scale, reach)
+    added = layer.inputs[2] if layer.inputs[2:] else None
+    if added is not None:
+        bias = _bias(added, x.scale * scale, reach)
         if bias is None or bias.shape not in ((columns,), (1, columns), (1,), ()):
             return None
         operands.bias = np.ascontiguousarray(np.broadcast_to(bias.reshape(-1), columns))
@@ -136,106 +135,104 @@ def _column_axis(layer: Layer, w: NDArray[Any]) -> int | None:
     """Return the axis of the weights' columns; None for a product that cannot be fused."""
     if layer.op == "Conv":
         return 0
-    attributes = layer.attributes
-    if w.ndim != 2 or attributes.get("transA") or {attributes.get("alpha", 1.0), attributes.get("beta", 1.0)} != {1.0}:
+    if w.ndim != 2 or layer.transA or (layer.op == "Gemm" and (layer.alpha != 1 or layer.beta != 1)):
         return None
-    return 0 if attributes.get("transB") else 1
+    return 0 if layer.transB else 1
 
 
-def _bias(graph: Graph, name: str, unit: NDArray[Any], reach: NDArray[np.int64]) -> NDArray[Any] | None:
+def _bias(value: Value, unit: NDArray[Any], reach: NDArray[np.int64]) -> NDArray[Any] | None:
     """Return a constant bias: int32 if its scale is `unit`, the scale of the sums, and if int32 holds its sum with
     values up to `reach`; else float32. None if it has no usable form.
     """
-    found = graph.constant(name)
+    found = value.constant
     if found is not None:
         return found if found.dtype == np.float32 else None
-    made = graph.producers.get(name)
+    made = value.producer
     if made is None or made.op != "DequantizeLinear":
         return None
-    values, scale = graph.constant(made.inputs[0]), graph.constant(made.inputs[1])
-    zero = graph.constant(made.inputs[2]) if made.inputs[2:] and made.inputs[2] else np.zeros((), np.int32)
+    values, scale = made.x.constant, made.scale.constant
+    zero = np.zeros((), np.int32) if made.zero_point is None else made.zero_point.constant
     if values is None or scale is None or zero is None or zero.any() or values.dtype != np.int32 or values.ndim > 1:
         return None
     fits = (reach + np.abs(values.astype(np.int64))).max(initial=0) < SUMS if values.size in (1, reach.size) else False
-    if fits and np.allclose(scale, unit, 1e-5, 0):
-        return values
-    real: NDArray[Any] = (values.astype(np.float32) * scale).astype(np.float32)
-    return real
+    is_whole = fits and np.allclose(scale, unit, 1e-5, 0)
+    made_of: NDArray[Any] = values if is_whole else (values.astype(np.float32) * scale).astype(np.float32)
+    return made_of
 
 
 # --- products of integers ---
 
 
-def _fuse_whole(graph: Graph, layer: Layer) -> bool:
-    x, weights = whole_numbers(graph, layer.inputs[0]), graph.constant(layer.inputs[1])
+def _fuse_whole(model: Model, layer: Layer) -> bool:
+    x, weights = whole_numbers(model, layer.input(0)), layer.input(1).constant
     w = None if weights is None else whole_constant(weights, 0 if layer.op == "Conv" else -1)
-    bias = graph.constant(layer.inputs[2]) if layer.inputs[2:] and layer.inputs[2] else None
+    bias = constant_of(layer.inputs[2] if layer.inputs[2:] else None)
     if x is None or w is None or (layer.op != "Conv" and w[0].ndim != 2) or (layer.inputs[2:] and bias is None):
         return False
     operands = _Operands(x, w[0], w[1], None, bias)
-    factor = _take_factor(graph, layer, operands)
+    factor = _take_factor(model, layer, operands)
     if factor is None:
-        _rewrite(graph, layer, operands, None)
+        _rewrite(model, layer, operands, None)
         return True
     dynamic, scale = factor
-    rounds = graph.only_user(layer.outputs[0])
-    to = quantization(graph, rounds) if rounds is not None and rounds.op == "QuantizeLinear" else None
+    rounds = layer.output.only_user
+    to = quantization(rounds) if rounds is not None and rounds.op == "QuantizeLinear" else None
     if rounds is None or to is None or not is_one(to.scale):
-        _take_bias(graph, layer, operands)
-        _rewrite(graph, layer, operands, scale, x_scale=dynamic)
+        _take_bias(model, layer, operands)
+        _rewrite(model, layer, operands, scale, x_scale=dynamic)
         return True
-    _rewrite(graph, layer, operands, scale, to.zero, dynamic)
-    graph.absorb(layer, rounds)
+    _rewrite(model, layer, operands, scale, to.zero, dynamic)
+    model.absorb(layer, rounds)
     return True
 
 
-def _take_factor(graph: Graph, layer: Layer, operands: _Operands) -> tuple[str, NDArray[Any]] | None:
+def _take_factor(model: Model, layer: Layer, operands: _Operands) -> tuple[Value | None, NDArray[Any]] | None:
     """Fuse the cast and the multiplication after the layer, and return their factors; None if there are none.
 
-    The factors are (the name of a number, the constants of the columns).
+    The factors are (a value of one number, the constants of the columns).
     """
-    cast = graph.only_user(layer.outputs[0])
-    if cast is None or cast.op != "Cast" or graph.specs[cast.outputs[0]].dtype is not DataType.FLOAT32 or cast.epilogue:
+    cast = layer.output.only_user
+    if cast is None or cast.op != "Cast" or cast.output.spec.dtype is not DataType.FLOAT32 or cast.epilogue:
         return None
-    scales = graph.only_user(cast.outputs[0])
+    scales = cast.output.only_user
     if scales is None or scales.op != "Mul" or scales.epilogue:
         return None
-    other = scales.inputs[1] if scales.inputs[0] == cast.outputs[0] else scales.inputs[0]
-    shapes = [graph.specs[name].shape for name in (cast.outputs[0], scales.outputs[0])]
-    if other == cast.outputs[0] or None in shapes or len({len(shape or ()) for shape in shapes}) != 1:
+    other = scales.input(1) if scales.inputs[0] is cast.output else scales.input(0)
+    shapes = [value.spec.shape for value in (cast.output, scales.output)]
+    if other is cast.output or None in shapes or len({len(shape or ()) for shape in shapes}) != 1:
         return None
-    found = _factor(graph, other, layer, operands)
+    found = _factor(other, layer, operands)
     if found is not None:
-        graph.absorb(layer, cast)
-        graph.absorb(layer, scales)
+        model.absorb(layer, cast)
+        model.absorb(layer, scales)
     return found
 
 
-def _take_bias(graph: Graph, layer: Layer, operands: _Operands) -> None:
+def _take_bias(model: Model, layer: Layer, operands: _Operands) -> None:
     """Fuse an addition of a number to each column after the layer, if there is one."""
-    adds = graph.only_user(layer.outputs[0])
+    adds = layer.output.only_user
     if operands.bias is not None or layer.op == "Conv" or adds is None or adds.op != "Add":
         return
-    other = adds.inputs[1] if adds.inputs[0] == layer.outputs[0] else adds.inputs[0]
-    value, columns = graph.constant(other), operands.w.shape[-1]
+    other = adds.input(1) if adds.inputs[0] is layer.output else adds.input(0)
+    value, columns = other.constant, operands.w.shape[-1]
     if value is not None and value.dtype == np.float32 and value.shape == (columns,):
         operands.bias, layer.epilogue = value, adds.epilogue
-        graph.absorb(layer, adds)
+        model.absorb(layer, adds)
 
 
-def _factor(graph: Graph, name: str, layer: Layer, operands: _Operands) -> tuple[str, NDArray[Any]] | None:
+def _factor(number: Value, layer: Layer, operands: _Operands) -> tuple[Value | None, NDArray[Any]] | None:
     columns = operands.w.shape[0 if layer.op == "Conv" else -1]
     after = operands.w.ndim - 2 if layer.op == "Conv" else 0
-    value = graph.constant(name)
+    value = number.constant
     if value is not None:
-        return ("", value.reshape(-1)) if _is_of_columns(value, columns, after) else None
-    made = graph.producers.get(name)
-    for one, others in (made.inputs, made.inputs[::-1]) if made is not None and made.op == "Mul" else ():
-        value, shape = graph.constant(others), graph.specs[one].shape
+        return (None, value.reshape(-1)) if _is_of_columns(value, columns, after) else None
+    made = number.producer
+    for one, others in (made.operands, made.operands[::-1]) if made is not None and made.op == "Mul" else ():
+        value, shape = others.constant, one.spec.shape
         if value is not None and shape is not None and shape.size == 1 and _is_of_columns(value, columns, after):
             return one, value.reshape(-1)
-    whole = graph.specs[name].shape
-    return (name, np.ones((), np.float32)) if whole is not None and whole.size == 1 else None
+    whole = number.spec.shape
+    return (number, np.ones((), np.float32)) if whole is not None and whole.size == 1 else None
 
 
 def _is_of_columns(value: NDArray[Any], columns: int, after: int) -> bool:
@@ -250,27 +247,25 @@ def _is_of_columns(value: NDArray[Any], columns: int, after: int) -> bool:
 
 
 def _rewrite(
-    graph: Graph,
+    model: Model,
     layer: Layer,
     operands: _Operands,
     scale: NDArray[Any] | None,
     y_zero: NDArray[Any] | None = None,
-    x_scale: str = "",
+    x_scale: Value | None = None,
 ) -> None:
     """Turn the layer into one that multiplies quantized numbers."""
 
-    def constant(name: str, value: NDArray[Any] | None) -> str:
-        return "" if value is None else graph.model.add_constant(f"{name} of {layer.name}", value)
+    def constant(name: str, value: NDArray[Any] | None) -> Value | None:
+        return None if value is None else model.add_constant(f"{name} of {layer.name}", value)
 
     w_zero = operands.w_zero if operands.w_zero is not None and operands.w_zero.any() else None
     scales = None if scale is None else np.asarray(scale, np.float32)
     bias = None if operands.bias is None else np.ascontiguousarray(operands.bias)
-    inputs = [operands.x.name, constant("weights", operands.w), constant("bias", bias), operands.x.zero]
+    inputs = [operands.x.bytes, constant("weights", operands.w), constant("bias", bias), operands.x.zero]
     inputs += [constant("zero points", w_zero), x_scale, constant("scales", scales), constant("zero", y_zero)]
-    while not inputs[-1]:
+    while inputs[-1] is None:
         inputs.pop()
     layer.inputs = inputs
     attributes = layer.attributes if layer.op == "Conv" else {}
     layer.op, layer.attributes = NAMES[layer.op], dict(attributes)
-    graph.learn(layer)
-    graph.relink()

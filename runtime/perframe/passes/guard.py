@@ -22,6 +22,7 @@ class Guard:
         self._model, self._evaluate, self._purpose = model, evaluate, purpose
         self._changed: list[str] = []  # the passes that changed it
         self._of_values: PerframeError | None = None
+        self._is_inferred = False  # whether the specs are those of the model as it is
         self._is_sound: bool | None = None  # whether its shapes fitted together before the passes
 
     def run(self, name: str, function: Callable[[Model, Evaluate], int]) -> int:
@@ -29,8 +30,12 @@ class Guard:
         if self._is_sound is None and name not in FIRST:
             self._is_sound = self._fits()
         try:
+            if not self._is_inferred and name not in FIRST:
+                self._model.infer()
+                self._is_inferred = True
             changes = function(self._model, self._noting)
             if changes:
+                self._is_inferred = False
                 self._model.verify()
         except (RecursionError, MemoryError):
             raise

@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from perframe.model import Array, Evaluate, Layer, Model, Names
+from perframe.model import Evaluate, Layer, Model, Value
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Replace, and return the number of branches that were replaced."""
-    layers, inlined, names = list[Layer](), 0, model.names
-    for layer in model.layers:
+    inlined = 0
+    for layer in model.walk():
         body_for = layer.declaration.body_for
-        condition = model.constants.get(layer.inputs[0]) if body_for is not None else None
-        if body_for is None or condition is None or condition.size != 1:
-            layers.append(layer)
-            continue
-        body: Model = layer.attributes["bodies"][body_for(condition)]
-        inside, constants = inlined_body(layer, body, names)
-        layers += inside
-        model.constants.update(constants)
-        inlined += 1
-    model.layers = layers
+        condition = layer.input(0).constant if body_for is not None else None
+        if body_for is not None and condition is not None and condition.size == 1:
+            model.replace(layer, *inlined_body(layer, layer.bodies[body_for(condition)]))
+            inlined += 1
     return inlined
 
 
-def inlined_body(layer: Layer, body: Model, names: Names) -> tuple[list[Layer], dict[str, Array]]:
-    """The layers and constants of a body under free names. The last layers give its results the names that the branch's
-    outputs have.
-    """
-    captures = layer.attributes.get("captures", ())
-    new = dict(zip(captures, layer.inputs[len(layer.inputs) - len(captures) :], strict=True))
-    for name in (*body.constants, *(name for inner in body.layers for name in inner.outputs if name)):
-        new[name] = names.free(name)
-    layers = [
-        replace(
-            inner,
-            inputs=[new.get(name, name) for name in inner.inputs],
-            outputs=[new.get(name, name) for name in inner.outputs],
-        )
-        for inner in body.layers
-    ]
+def inlined_body(layer: Layer, body: Model) -> list[Layer]:
+    """Return copies of a body's layers that read the branch's captured values. The last ones make its outputs."""
+    captures = layer.captures
+    around = dict(zip(captures, layer.inputs[len(layer.inputs) - len(captures) :], strict=True))
+    values: dict[Value, Value] = {}
+    for value in body.inputs:
+        captured = around[value.name]
+        assert captured is not None
+        values[value] = captured
+    for inner in body.layers:
+        for value in (*inner.operands, *inner.results):
+            values.setdefault(value, Value(value.name, constant=value.constant))
+    layers = [inner.copy(values) for inner in body.layers]
     for value, output in zip(body.outputs, layer.outputs, strict=False):
-        if output:
+        if output is not None:
             op = "Identity" if value.kind == "tensor" else "Pass"
-            layers.append(Layer(op, f"{layer.name} gives {output}", [new.get(value.name, value.name)], [output]))
-    return layers, {new[name]: value for name, value in body.constants.items()}
+            source = values.get(value) or Value(value.name, constant=value.constant)
+            layers.append(Layer(op, f"{layer.name} gives {output.name}", [source], [output]))
+    return layers

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from perframe.layers.geometry import NOT_SET, Ints
 from perframe.model import Evaluate, Layer, Model
 from perframe.model.report import refuse
-from perframe.passes.match import Graph, channel_affine, in_float32, may_fold
+from perframe.passes.match import channel_affine, constant_of, in_float32, may_fold
 
 Array = NDArray[Any]
 AFFINE = ("BatchNormalization", "MultiplyAdd", "Mul")
@@ -34,24 +34,24 @@ class _Branch:
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Merge, and return the number of layers that were removed."""
-    graph, merged = Graph(model), 0
-    for layer in list(model.layers):
-        if layer.op == "Add" and not layer.epilogue and layer.inputs[0] != layer.inputs[1]:
-            merged += 2 * _merge(graph, layer)
+    merged = 0
+    for layer in model.walk():
+        if layer.op == "Add" and not layer.epilogue and layer.inputs[0] is not layer.inputs[1]:
+            merged += 2 * _merge(model, layer)
     return merged
 
 
-def _merge(graph: Graph, add: Layer) -> bool:
-    makers = [graph.producers.get(name) for name in add.inputs]
-    if any(maker is None or graph.only_user(maker.outputs[0]) is not add for maker in makers):
+def _merge(model: Model, add: Layer) -> bool:
+    makers = [value.producer for value in add.operands]
+    if any(maker is None or maker.output.only_user is not add for maker in makers):
         return False
     first, second = (maker for maker in makers if maker is not None)
     if first.op != "Conv":
         first, second = second, first
-    if first.op != "Conv" or second.op not in ("Conv", *AFFINE) or first.inputs[0] != second.inputs[0]:
+    if first.op != "Conv" or second.op not in ("Conv", *AFFINE) or first.input(0) is not second.input(0):
         return False
-    one = _convolution(graph, first)
-    other = None if one is None else _convolution(graph, second) or _affine(graph, second, one)
+    one = _convolution(first)
+    other = None if one is None else _convolution(second) or _affine(second, one)
     if one is None or other is None:
         return False
     if math.prod(one.weights.shape) < math.prod(other.weights.shape):
@@ -67,47 +67,45 @@ def _merge(graph: Graph, add: Layer) -> bool:
             add, f"the weights of {one.layer.name!r} and {other.layer.name!r} are too large or too small to be added"
         )
         return False
-    kept, model = one.layer, graph.model
+    kept = one.layer
     kept.inputs = [
-        kept.inputs[0],
+        kept.input(0),
         model.add_constant(f"{kept.name}+{other.layer.name} weights", made[0]),
         model.add_constant(f"{kept.name}+{other.layer.name} bias", made[1]),
     ]
-    graph.remove(other.layer)
-    graph.absorb(kept, add)
+    model.absorb(kept, add)
+    model.remove(other.layer)
     return True
 
 
-def _convolution(graph: Graph, layer: Layer) -> _Branch | None:
-    attributes = layer.attributes
+def _convolution(layer: Layer) -> _Branch | None:
     if layer.op != "Conv" or layer.epilogue or len(layer.inputs) > 3 or layer.channels_last:
         return None
-    weights = graph.constant(layer.inputs[1])
-    bias = graph.constant(layer.inputs[2]) if len(layer.inputs) > 2 and layer.inputs[2] else None
-    if weights is None or weights.dtype != np.float32 or attributes.get("auto_pad", "NOTSET") not in NOT_SET:
+    weights, bias = layer.w.constant, constant_of(layer.b)
+    if weights is None or weights.dtype != np.float32 or layer.auto_pad not in NOT_SET:
         return None
-    if bias is None and len(layer.inputs) > 2 and layer.inputs[2]:
+    if bias is None and layer.b is not None:
         return None
     rank = weights.ndim - 2
-    pads, ones = tuple(attributes.get("pads") or (0,) * 2 * rank), (1,) * rank
+    pads, ones = tuple(layer.pads or (0,) * 2 * rank), (1,) * rank
     return _Branch(
         layer,
         weights.astype(np.float64),
         np.zeros(len(weights)) if bias is None else bias.astype(np.float64),
-        tuple(attributes.get("strides") or ones),
-        tuple(attributes.get("dilations") or ones),
-        attributes.get("group", 1),
+        tuple(layer.strides or ones),
+        tuple(layer.dilations or ones),
+        layer.group,
         pads[:rank],
         pads[rank:],
     )
 
 
-def _affine(graph: Graph, layer: Layer, beside: _Branch) -> _Branch | None:
+def _affine(layer: Layer, beside: _Branch) -> _Branch | None:
     """A scale and a shift of each channel as a convolution like the one beside it, with one tap."""
     outputs, depth, *kernel = beside.weights.shape
     if layer.op not in AFFINE or layer.epilogue or depth * beside.group != outputs:
         return None
-    found = channel_affine(graph, layer, layer.inputs[0], outputs, len(kernel) + 2)
+    found = channel_affine(layer, layer.input(0), outputs, len(kernel) + 2)
     if found is None:
         return None
     scale, shift = found

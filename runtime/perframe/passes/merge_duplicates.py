@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.model import Evaluate, Layer, Model
+from perframe.model import Evaluate, Layer, Model, Value
 from perframe.model.report import refuse
 
 MAX_BYTES = 4096  # of a constant that is compared with others
@@ -15,49 +15,49 @@ MAX_BYTES = 4096  # of a constant that is compared with others
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Merge, and return the number of layers and constants that were removed."""
-    outputs = set(model.output_names)
-    renamed = _merged_constants(model, outputs)
+    merged = _merge_constants(model)
     seen: dict[Hashable, Layer] = {}
-    kept, removed = list[Layer](), len(renamed)
-    for layer in model.layers:
-        layer.inputs = [renamed.get(name, name) for name in layer.inputs]
+    removed = list[Layer]()
+    for layer in model.walk():
         key = _key(layer)
         first = layer if key is None else seen.setdefault(key, layer)
         if first is layer:
-            kept.append(layer)
-        elif outputs.intersection(layer.outputs):
+            continue
+        if any(value.is_output for value in layer.results):
             refuse(layer, f"it computes the same as {first.name!r}, and the model outputs both")
-            kept.append(layer)
-        elif any(name and not other for name, other in zip(layer.outputs, first.outputs, strict=True)):
-            kept.append(layer)  # the first one lacks an output that this one makes
-        else:
-            renamed.update(zip(layer.outputs, first.outputs, strict=True))
-            removed += 1
-    model.layers = kept
-    return removed
+            continue
+        pairs = list(zip(layer.outputs, first.outputs, strict=True))
+        if any(value is not None and other is None for value, other in pairs):
+            continue  # the first one lacks an output that this one makes
+        for value, other in pairs:
+            if value is not None and other is not None:
+                model.replace_uses(value, other)
+        removed.append(layer)
+    model.remove(*removed)
+    return merged + len(removed)
 
 
-def _merged_constants(model: Model, outputs: set[str]) -> dict[str, str]:
-    """The names of constants that equal an earlier one, with that one's name."""
-    seen: dict[Hashable, str] = {}
-    renamed = {}
-    for name, value in model.constants.items():
-        if value.nbytes <= MAX_BYTES and value.dtype != object:
-            first = seen.setdefault((value.dtype.str, str(value.dtype), value.shape, value.tobytes()), name)
-            if first != name and name not in outputs:
-                renamed[name] = first
-    for name in renamed:
-        del model.constants[name]
-    return renamed
+def _merge_constants(model: Model) -> int:
+    """Let layers read the first of equal constants, and return the number of those that nothing reads any more."""
+    seen: dict[Hashable, Value] = {}
+    merged = 0
+    for value in model.constant_values:
+        array = value.constant
+        if array is not None and array.nbytes <= MAX_BYTES and array.dtype != object:
+            first = seen.setdefault((array.dtype.str, str(array.dtype), array.shape, array.tobytes()), value)
+            if first is not value and not value.is_output:
+                model.replace_uses(value, first)
+                merged += 1
+    return merged
 
 
 def _key(layer: Layer) -> Hashable | None:
     """Everything that decides what a layer computes; None for a layer that may give other values each time."""
     entry = layer.declaration
-    if not entry.pure or not any(layer.inputs):
+    if not entry.pure or not layer.operands:
         return None
     made = (
-        *(layer.op, len(layer.outputs), tuple(layer.inputs), _frozen(layer.attributes)),
+        *(layer.op, len(layer.outputs), layer.inputs, _frozen(layer.attributes)),
         *(layer.epilogue, layer.on_host, layer.channels_last),
     )
     try:

@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from perframe.layers.base import normalize_axis
-from perframe.model import Evaluate, Layer, Model
-from perframe.passes.match import Graph
+from perframe.model import Evaluate, Layer, Model, Value
+from perframe.passes.match import constant_of
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Merge, and return the number of layers that were removed."""
-    graph, removed, outputs = Graph(model), 0, set(model.output_names)
-    slices: dict[tuple[str, int], list[tuple[int, int, Layer]]] = {}  # first, end and layer, by source and axis
-    for layer in model.layers:
-        if layer.op == "Slice" and not layer.epilogue and not layer.on_host and not outputs & set(layer.outputs):
-            cut = _cut(graph, layer)
+    removed = 0
+    slices: dict[tuple[Value, int], list[tuple[int, int, Layer]]] = {}  # first, end and layer, by source and axis
+    for layer in model.walk():
+        if layer.op == "Slice" and not layer.epilogue and not layer.on_host and not layer.output.is_output:
+            cut = _cut(layer)
             if cut is not None:
                 axis, first, end = cut
-                slices.setdefault((layer.inputs[0], axis), []).append((first, end, layer))
+                slices.setdefault((layer.x, axis), []).append((first, end, layer))
     for (source, axis), cuts in slices.items():
         cuts.sort(key=lambda cut: cut[:2])
-        shape = graph.specs[source].shape
+        shape = source.spec.shape
         ends = [0, *(end for _, end, _ in cuts)]
         if (
             len(cuts) > 1
@@ -29,18 +29,22 @@ def run(model: Model, evaluate: Evaluate) -> int:
             and [first for first, _, _ in cuts] == ends[:-1]
             and ends[-1] == shape[axis]
         ):
-            _split(graph, source, axis, [layer for _, _, layer in cuts], np.diff(ends))
+            _split(model, source, axis, [layer for _, _, layer in cuts], np.diff(ends))
             removed += len(cuts) - 1
     return removed
 
 
-def _cut(graph: Graph, layer: Layer) -> tuple[int, int, int] | None:
+def _cut(layer: Layer) -> tuple[int, int, int] | None:
     """The axis, the first element and the end of a slice of one axis of a known size, with step 1; else None."""
-    shape = graph.specs[layer.inputs[0]].shape
-    given = [graph.constant(name) if name else None for name in layer.inputs[1:]]
-    missing = any(value is None and name for name, value in zip(layer.inputs[1:], given, strict=True))
-    starts, ends, axes, steps = (*given, None, None)[:4]
-    if shape is None or missing or starts is None or ends is None or starts.size != 1:
+    shape, given = layer.x.spec.shape, (layer.starts, layer.ends, layer.axes, layer.steps)
+    starts, ends, axes, steps = (constant_of(value) for value in given)
+    if (
+        shape is None
+        or any(value is not None and value.constant is None for value in given)
+        or starts is None
+        or ends is None
+        or starts.size != 1
+    ):
         return None
     axis = normalize_axis(0 if axes is None else int(axes.reshape(())), len(shape))
     size = shape[axis]
@@ -51,14 +55,11 @@ def _cut(graph: Graph, layer: Layer) -> tuple[int, int, int] | None:
 
 
 def _split(
-    graph: Graph, source: str, axis: int, layers: list[Layer], sizes: np.ndarray[tuple[int], np.dtype[np.int64]]
+    model: Model, source: Value, axis: int, layers: list[Layer], sizes: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> None:
-    model = graph.model
-    at = min(map(model.layers.index, layers))
-    names = [source, model.add_constant(f"{layers[0].name} sizes", sizes.astype(np.int64))]
-    outputs = [layer.outputs[0] for layer in layers]
-    split = Layer("Split", layers[0].name, names, outputs, {"axis": axis, "num_outputs": len(layers)})
-    model.layers.insert(at, split)
-    for layer in layers:
-        graph.remove(layer)
-    graph.add(split)
+    first = min(layers, key=model.layers.index)
+    inputs = [source, model.add_constant(f"{layers[0].name} sizes", sizes.astype(np.int64))]
+    outputs = [layer.output for layer in layers]
+    split = Layer("Split", layers[0].name, inputs, outputs, {"axis": axis, "num_outputs": len(layers)})
+    model.insert(split, before=first)
+    model.remove(*layers)

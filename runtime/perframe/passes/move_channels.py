@@ -7,11 +7,11 @@ activation and its padding.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 from perframe.layers.channels_last import first, last
-from perframe.model import Evaluate, Layer, Model
-from perframe.passes.channel_order import BY_OP, Rewrite
+from perframe.model import Evaluate, Layer, Model, Value
+from perframe.passes.channel_order import BY_OP, Rewrite, rank_of
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
@@ -19,17 +19,16 @@ def run(model: Model, evaluate: Evaluate) -> int:
     before = _transpositions(model.layers)
     if before < 2:
         return 0
-    layers = [replace(layer, inputs=list(layer.inputs), outputs=list(layer.outputs)) for layer in model.layers]
-    trial = Model(model.inputs, model.outputs, layers, model.constants, model.name)
+    trial = model.copy()
     _Rewrite(trial).run()
     removed = before - _transpositions(trial.layers)
     if removed <= 0:
         return 0
-    model.layers, model.constants = trial.layers, trial.constants
+    model.take_over(trial)
     return removed
 
 
-def _transpositions(layers: list[Layer]) -> int:
+def _transpositions(layers: Sequence[Layer]) -> int:
     return sum(layer.op == "Transpose" for layer in layers)
 
 
@@ -40,24 +39,20 @@ class _Rewrite(Rewrite):
 
     def __init__(self, model: Model) -> None:
         super().__init__(model, first, last)
-        self.wanted: set[str] = set()  # values that layers read in the order of twins only
+        self.wanted: set[Value] = set()  # values that layers read in the order of twins only
         for layer in reversed(model.layers):
-            for name in layer.outputs:
-                users = self.graph.users.get(name, [])
-                if users and name not in model.output_names and all(map(self._reads_twin, users)):
-                    self.wanted.add(name)
+            for value in layer.results:
+                if value.users and not value.is_output and all(map(self._reads_twin, value.users)):
+                    self.wanted.add(value)
 
     def _reads_twin(self, layer: Layer) -> bool:
         if layer.op == "Transpose":
-            rank = self._rank(layer.inputs[0])
-            return 3 <= rank <= self.most and layer.attributes.get("perm") in (
-                first(range(rank)),
-                [*first(range(rank))],
-            )
-        return self._moves(layer) and layer.outputs[0] in self.wanted
+            rank = rank_of(layer.x)
+            return 3 <= rank <= self.most and tuple(layer.perm or ()) == first(range(rank))
+        return self._moves(layer) and layer.output in self.wanted
 
     def _moves(self, layer: Layer) -> bool:
         return layer.op in BY_OP or layer.declaration.is_pointwise
 
     def _wants(self, layer: Layer) -> bool:
-        return super()._wants(layer) or (bool(layer.inputs) and layer.outputs[0] in self.wanted)
+        return super()._wants(layer) or (bool(layer.inputs) and layer.output in self.wanted)

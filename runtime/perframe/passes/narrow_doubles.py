@@ -5,7 +5,6 @@ Inputs and outputs of the model keep their types. Constants are folded before, i
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,47 +23,41 @@ def run(model: Model, evaluate: Evaluate) -> int:
     before, after = list[Layer](), list[Layer]()
     for value in model.inputs:
         if value.dtype is WIDE:
-            name = model.names.free(value.name)
-            _rename(model, value.name, name)
-            before.append(Layer("Cast", f"{value.name}/narrow", [value.name], [name], {"to": NARROW}))
+            narrow = Layer("Cast", f"{value.name}/narrow", [value], [f"{value.name} narrow"], {"to": NARROW})
+            model.replace_uses(value, narrow.output)
+            before.append(narrow)
     for value in model.outputs:
-        if value.dtype is WIDE:
-            name = model.names.free(value.name)
-            _rename(model, value.name, name)
-            after.append(Layer("Cast", f"{value.name}/widen", [name], [value.name], {"to": WIDE}))
+        maker = value.producer
+        if value.dtype is WIDE and maker is not None:
+            narrowed = Value(f"{value.name} narrow")
+            maker.outputs = [narrowed if one is value else one for one in maker.outputs]
+            model.replace_uses(value, narrowed)
+            after.append(Layer("Cast", f"{value.name}/widen", [narrowed], [value], {"to": WIDE}))
+        elif value.dtype is WIDE and value.constant is not None:
+            value.constant = value.constant.astype(np.float64)
     model.layers = [*before, *model.layers, *after]
     return count + len(before) + len(after)
 
 
 def _narrow(model: Model) -> int:
     count = 0
-    for name, constant in model.constants.items():
-        if constant.dtype == np.float64:
-            model.constants[name] = _narrowed(constant)
+    for value in model.constant_values:
+        if value.constant is not None and value.constant.dtype == np.float64:
+            value.constant = _narrowed(value.constant)
             count += 1
-    for layer in model.layers:
-        for key, value in layer.attributes.items():
-            if value is WIDE or (isinstance(value, np.ndarray) and value.dtype == np.float64):
-                layer.attributes = {**layer.attributes, key: NARROW if value is WIDE else _narrowed(value)}
+    for layer in model.walk():
+        for key, attribute in layer.attributes.items():
+            if attribute is WIDE or (isinstance(attribute, np.ndarray) and attribute.dtype == np.float64):
+                layer.attributes = {**layer.attributes, key: NARROW if attribute is WIDE else _narrowed(attribute)}
                 count += 1
         for body in layer.attributes.get("bodies", {}).values():
             count += _narrow(body)
-            body.inputs[:] = map(_narrow_value, body.inputs)
-            body.outputs[:] = map(_narrow_value, body.outputs)
+            for value in (*body.inputs, *body.outputs):
+                if value.declared is not None and value.declared.dtype is WIDE:
+                    value.declared = value.declared.with_shape(value.declared.shape, NARROW)
     return count
 
 
 def _narrowed(array: Any) -> Any:
     with np.errstate(over="ignore"):
         return array.astype(np.float32)
-
-
-def _narrow_value(value: Value) -> Value:
-    return replace(value, dtype=NARROW) if value.dtype is WIDE else value
-
-
-def _rename(model: Model, old: str, new: str) -> None:
-    """Give a value another name wherever layers read or write it. Bodies get captured values as inputs of their own."""
-    for layer in model.layers:
-        layer.inputs[:] = [new if name == old else name for name in layer.inputs]
-        layer.outputs[:] = [new if name == old else name for name in layer.outputs]

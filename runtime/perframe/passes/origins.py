@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from perframe.model import Layer, Model
+from perframe.layers.epilogue import Stage
+from perframe.model import Layer, Model, Value
 from perframe.model.report import Origin
+
+
+class _State(NamedTuple):
+    """What decides the values that a layer makes."""
+
+    op: str
+    inputs: tuple[Value | None, ...]
+    outputs: tuple[Value | None, ...]
+    epilogue: tuple[Stage, ...]
 
 
 class Origins:
@@ -19,64 +29,50 @@ class Origins:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._file = [_text(layer) for layer in model.layers]
-        self._of: dict[int, tuple[int, ...]] = {id(layer): (index,) for index, layer in enumerate(model.layers)}
+        self._of: dict[Layer, tuple[int, ...]] = {layer: (index,) for index, layer in enumerate(model.layers)}
         self._remember()
 
     def _remember(self) -> None:
         model = self._model
-        self._layers = list(model.layers)  # alive, so that no other object gets the id of one
-        self._before = [_copy(layer) for layer in model.layers]
-        self._constants = set(model.constants)
+        self._before = {layer: _State(layer.op, layer.inputs, layer.outputs, layer.epilogue) for layer in model.layers}
 
     def follow(self) -> None:
         """Follow the layers through a pass that has just changed the model."""
-        made = {name: index for index, layer in enumerate(self._before) for name in layer.outputs if name}
-        now: dict[int, tuple[int, ...]] = {}
-        position = {id(layer): index for index, layer in enumerate(self._layers)}
-        names = {layer.name: index for index, layer in enumerate(self._before)}
+        made = {value: layer for layer, state in self._before.items() for value in state.outputs if value}
+        now: dict[Layer, tuple[int, ...]] = {}
+        names = {layer.name: layer for layer in self._before}
         for layer in self._model.layers:
-            index = position.get(id(layer))
-            if index is not None and _computes_as_before(self._before[index], layer):
-                now[id(layer)] = self._of[id(layer)]
+            before = self._before.get(layer)
+            if before == _State(layer.op, layer.inputs, layer.outputs, layer.epilogue):
+                now[layer] = self._of[layer]
                 continue
-            between = self._between(layer.outputs, layer.inputs, made)
+            between = self._between(layer, made)
             if not between:  # a value that was not there before
-                between = {index} if index is not None else {names[layer.name]} if layer.name in names else set()
-            sources = {source for one in between for source in self._of[id(self._layers[one])]}
-            now[id(layer)] = tuple(sorted(sources))
+                between = {layer} if before is not None else {names[layer.name]} if layer.name in names else set()
+            now[layer] = tuple(sorted({source for one in between for source in self._of[one]}))
         self._of = now
         self._remember()
 
-    def _between(self, outputs: Iterable[str], inputs: Iterable[str], made: Mapping[str, int]) -> set[int]:
-        """The layers before the pass that computed these outputs from these inputs."""
-        stop, found = set(inputs), set[int]()
-        waiting = [name for name in outputs if name in made]
+    def _between(self, layer: Layer, made: Mapping[Value, Layer]) -> set[Layer]:
+        """The layers before the pass that computed the layer's outputs from its inputs."""
+        stop, found = set(layer.operands), set[Layer]()
+        waiting = [value for value in layer.results if value in made]
         while waiting:
-            index = made[waiting.pop()]
-            if index not in found:
-                found.add(index)
-                waiting += [name for name in self._before[index].inputs if name in made and name not in stop]
+            maker = made[waiting.pop()]
+            if maker not in found:
+                found.add(maker)
+                waiting += [v for v in self._before[maker].inputs if v is not None and v in made and v not in stop]
         return found
 
     def result(self) -> tuple[tuple[Origin, ...], tuple[str, ...]]:
         """Return the origins of the current layers, and the layers of the file that are in none of them."""
-        of = [self._of[id(layer)] for layer in self._model.layers]
+        of = [self._of[layer] for layer in self._model.layers]
         origins = tuple(
             Origin(_text(layer), tuple(self._file[index] for index in sources))
             for layer, sources in zip(self._model.layers, of, strict=True)
         )
         used = {index for sources in of for index in sources}
         return origins, tuple(text for index, text in enumerate(self._file) if index not in used)
-
-
-def _copy(layer: Layer) -> Layer:
-    return replace(layer, inputs=list(layer.inputs), outputs=list(layer.outputs), attributes=dict(layer.attributes))
-
-
-def _computes_as_before(before: Layer, layer: Layer) -> bool:
-    """Whether a layer is what it was, other names of its inputs' constants aside."""
-    same = (before.op, before.outputs, before.inputs) == (layer.op, layer.outputs, layer.inputs)
-    return same and before.epilogue == layer.epilogue
 
 
 def _text(layer: Layer) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from perframe.model import Evaluate, Layer, Model
-from perframe.passes.match import Graph
 
 
 def _is_arithmetic(layer: Layer) -> bool:
@@ -15,16 +14,16 @@ def _is_arithmetic(layer: Layer) -> bool:
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Place, and return the number of placed layers."""
-    graph, placed, outputs = Graph(model), 0, set(model.output_names)
+    placed = 0
     for layer in reversed(model.layers):
-        if layer.on_host or outputs & set(layer.outputs):
+        if layer.on_host or any(value.is_output for value in layer.results):
             continue
         readers = [
             (user, index)
-            for name in layer.outputs
-            for user in graph.users.get(name, [])
+            for value in layer.results
+            for user in value.users
             for index, read in enumerate(user.inputs)
-            if read == name
+            if read is value
         ]
         if readers and all(_is_arithmetic(user) or user.declaration.is_host(index) for user, index in readers):
             layer.on_host = True

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from perframe.layers.twins import signature
-from perframe.model import Evaluate, Layer, Model
+from perframe.model import Evaluate, Layer, Model, Value
 from perframe.passes import prepare
 from perframe.tensor.locks import new_lock
 
@@ -83,12 +83,12 @@ def freeze(model: Model, besides: Model | None = None) -> None:
 def _state(model: Model) -> Hashable | None:
     """Return everything that a preparation depends on; None if a part of it can be changed in place."""
     try:
-        constants = frozenset((name, _fixed(value)) for name, value in model.constants.items())
+        constants = frozenset((value, _fixed(value.constant)) for value in model.constant_values)
         made = (
             model.name,
             model.preparations,
-            tuple(model.inputs),
-            tuple(model.outputs),
+            tuple((value, _declared(value)) for value in model.inputs),
+            model.outputs,
             tuple(map(_layer, model.layers)),
             constants,
         )
@@ -98,11 +98,15 @@ def _state(model: Model) -> Hashable | None:
     return made
 
 
+def _declared(value: Value) -> Hashable:
+    return value.dtype, value.shape, value.kind, value.element_kind
+
+
 def _layer(layer: Layer) -> Hashable:
     same = signature(layer)
     if same is None:
         same = (layer.op, _fixed(layer.attributes), layer.epilogue, layer.channels_last)
-    return layer.name, tuple(layer.inputs), tuple(layer.outputs), layer.on_host, same
+    return layer.name, layer.inputs, layer.outputs, layer.on_host, same
 
 
 def _fixed(value: Any) -> Hashable:

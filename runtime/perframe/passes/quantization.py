@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.model import Layer
-from perframe.passes.match import Graph, may_fold
+from perframe.model import Layer, Model, Value
+from perframe.passes.match import constant_of, may_fold
 from perframe.tensor import DataType
 
 BYTES = (DataType.UINT8, DataType.INT8)
@@ -18,10 +18,10 @@ MOVERS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice", "M
 
 @dataclass(frozen=True)
 class Numbers:
-    """The names of bytes and of their zero point ("" for 0). The scale is None if the bytes stand for integers."""
+    """Bytes and their zero point (None for 0). The scale is None if the bytes stand for integers."""
 
-    name: str
-    zero: str
+    bytes: Value
+    zero: Value | None
     scale: NDArray[Any] | None = None
 
 
@@ -36,64 +36,64 @@ class Quantization:
     zero: NDArray[Any]
 
 
-def quantization(graph: Graph, layer: Layer) -> Quantization | None:
+def quantization(layer: Layer) -> Quantization | None:
     """Return the scale and zero point of a QuantizeLinear or DequantizeLinear of bytes.
 
     None if they are not constants, or not the same for the whole tensor.
     """
-    scale = graph.constant(layer.inputs[1])
+    scale = layer.scale.constant
     quantizes = layer.op == "QuantizeLinear"
-    spec = graph.specs[layer.outputs[0] if quantizes else layer.inputs[0]]
-    real = graph.specs[layer.inputs[0] if quantizes else layer.outputs[0]]
+    spec = (layer.output if quantizes else layer.x).spec
+    real = (layer.x if quantizes else layer.output).spec
     if scale is None or scale.size != 1 or scale.dtype != np.float32 or spec.dtype not in BYTES:
         return None
     if not is_usual(scale):
         return None
-    if layer.attributes.get("block_size") or layer.attributes.get("precision") or real.dtype is not DataType.FLOAT32:
+    if layer.block_size or (quantizes and layer.precision) or real.dtype is not DataType.FLOAT32:
         return None
     zero = np.zeros((), spec.dtype.numpy)
-    if layer.inputs[2:] and layer.inputs[2]:
-        given = graph.constant(layer.inputs[2])
+    if layer.zero_point is not None:
+        given = layer.zero_point.constant
         if given is None or given.size != 1:
             return None
         zero = given.reshape(())
     return Quantization(scale.reshape(()), zero)
 
 
-def numbers_of(graph: Graph, name: str) -> Numbers | None:
+def numbers_of(value: Value) -> Numbers | None:
     """Return the bytes that a DequantizeLinear turns into this value, else None."""
-    made = graph.producers.get(name)
+    made = value.producer
     if made is None or made.op != "DequantizeLinear" or made.epilogue:
         return None
-    found = quantization(graph, made)
+    found = quantization(made)
     if found is None:
         return None
-    zero = made.inputs[2] if made.inputs[2:] and found.zero.any() else ""
-    return Numbers(made.inputs[0], zero, found.scale)
+    return Numbers(made.x, made.zero_point if found.zero.any() else None, found.scale)
 
 
-def whole_numbers(graph: Graph, name: str) -> Numbers | None:
+def whole_numbers(model: Model, value: Value) -> Numbers | None:
     """Return the bytes that a cast, and perhaps a subtraction of one zero point, turn into this value, else None."""
-    made = graph.producers.get(name)
+    made = value.producer
     if made is None or made.epilogue:
         return None
     if made.op == "Cast":
-        source = made.inputs[0]
-        return Numbers(source, "") if graph.specs[source].dtype in BYTES else None
-    numbers = whole_numbers(graph, made.inputs[0]) if made.op == "Sub" else None
+        source = made.input(0)
+        return Numbers(source, None) if source.spec.dtype in BYTES else None
+    numbers = whole_numbers(model, made.input(0)) if made.op == "Sub" else None
     if numbers is None or numbers.zero:
         return None
-    zero, dtype = graph.constant(made.inputs[1]), graph.specs[numbers.name].dtype.numpy
+    subtracted = made.input(1)
+    zero, dtype = subtracted.constant, numbers.bytes.spec.dtype.numpy
     if zero is not None:
         fits = zero.size == 1 and int(zero.reshape(())) in range(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
-        given = graph.model.add_constant(f"{made.inputs[1]} as a byte", zero.reshape(()).astype(dtype)) if fits else ""
-        return Numbers(numbers.name, given) if fits else None
-    cast = graph.producers.get(made.inputs[1])
+        name = f"{subtracted.name} as a byte"
+        return Numbers(numbers.bytes, model.add_constant(name, zero.reshape(()).astype(dtype))) if fits else None
+    cast = subtracted.producer
     if cast is None or cast.op != "Cast" or cast.epilogue:
         return None
-    shape = graph.specs[cast.inputs[0]].shape
-    same = graph.specs[cast.inputs[0]].dtype is graph.specs[numbers.name].dtype
-    return Numbers(numbers.name, cast.inputs[0]) if same and shape is not None and shape.size == 1 else None
+    shape = cast.x.spec.shape
+    same = cast.x.spec.dtype is numbers.bytes.spec.dtype
+    return Numbers(numbers.bytes, cast.x) if same and shape is not None and shape.size == 1 else None
 
 
 def whole_constant(values: NDArray[Any], axis: int) -> tuple[NDArray[Any], NDArray[Any] | None] | None:
@@ -115,23 +115,21 @@ def moves(layer: Layer) -> bool:
     """Whether a layer moves elements, or chooses among them, so that it can take their bytes."""
     if layer.op != "Resize":
         return layer.op in MOVERS
-    attributes = layer.attributes
-    copies = attributes.get("mode", "nearest") == "nearest"
-    return copies and attributes.get("coordinate_transformation_mode") != "tf_crop_and_resize"
+    return bool(layer.mode == "nearest" and layer.coordinate_transformation_mode != "tf_crop_and_resize")
 
 
-def averages_pixels(graph: Graph, layer: Layer) -> bool:
+def averages_pixels(layer: Layer) -> bool:
     """Whether a layer makes the average over all dims but the first two, of which there is at least one."""
-    shape = graph.specs[layer.inputs[0]].shape if layer.inputs else None
+    shape = layer.input(0).spec.shape if layer.operands else None
     if shape is None or len(shape) < 3:
         return False
     if layer.op == "ReduceMean":
-        axes = graph.constant(layer.inputs[1]) if layer.inputs[1:] else None
+        axes = constant_of(layer.axes)
         return axes is not None and sorted(int(axis) % len(shape) for axis in axes) == list(range(2, len(shape)))
     if layer.op == "AveragePool":
-        covers = list(layer.attributes.get("kernel_shape", ())) == list(shape[2:])
-        made = graph.specs[layer.outputs[0]].shape
-        padded = any(layer.attributes.get("pads") or ()) or layer.attributes.get("auto_pad", "NOTSET") != "NOTSET"
+        covers = list(layer.kernel_shape or ()) == list(shape[2:])
+        made = layer.output.spec.shape
+        padded = any(layer.pads or ()) or layer.auto_pad != "NOTSET"
         return covers and not padded and made is not None and set(made[2:]) == {1}
     return layer.op == "GlobalAveragePool"
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from perframe.layers.quantize import WHOLE_RANGES
-from perframe.model import Layer
-from perframe.passes.match import Graph
+from perframe.model import Layer, Model, Value
+from perframe.passes.match import constant_of
 from perframe.tensor import DataType
 from perframe.tensor.partial import PartialTensor
 
@@ -41,23 +41,25 @@ _TO_ONE = dict.fromkeys(("Sigmoid", "HardSigmoid", "Softmax", "Hardmax"), (0.0, 
 _AROUND_ZERO = dict.fromkeys(("Tanh", "Softsign", "Sin", "Cos", "Erf", "Sign"), (-1.0, 1.0))
 
 
-def ranges(graph: Graph) -> dict[str, Range]:
-    """The range of each tensor's numbers, by name. A GPU's 64-bit numbers are assumed to be within `HELD`."""
-    found = {name: _of(spec) for name, spec in graph.specs.items()}
-    for layer in graph.model.layers:
-        if layer.outputs and graph.specs[layer.outputs[0]].value is None:
-            made = _made(graph, layer, found)
+def ranges(model: Model) -> dict[Value, Range]:
+    """The range of each tensor's numbers. A GPU's 64-bit numbers are assumed to be within `HELD`."""
+    read = (value for layer in model.layers for value in (*layer.operands, *layer.results))
+    found = {value: _of(value.spec) for value in (*model.inputs, *read)}
+    for layer in model.walk():
+        if layer.outputs and layer.outputs[0] and layer.output.spec.value is None:
+            made = _made(layer, found)
             if made is not None:
-                found[layer.outputs[0]] = made
+                found[layer.output] = made
         at = _INDICES.get(layer.op)
-        if at is not None and len(layer.outputs) > at:
-            found[layer.outputs[at]] = (0.0, _most_index(graph, layer))
+        value = None if at is None else (*layer.outputs, None, None)[at]
+        if value is not None:
+            found[value] = (0.0, _most_index(layer))
     return found
 
 
-def _most_index(graph: Graph, layer: Layer) -> float:
+def _most_index(layer: Layer) -> float:
     """The largest index of an element, or along an axis."""
-    shape = graph.specs[layer.inputs[0]].shape
+    shape = layer.input(0).spec.shape
     if shape is None:
         return MOST
     dims = [float(dim) if isinstance(dim, int) else MOST for dim in shape]
@@ -65,7 +67,7 @@ def _most_index(graph: Graph, layer: Layer) -> float:
         return min(math.prod(dims), MOST)
     if layer.op == "NonZero":
         return max(dims, default=1.0)
-    axis = layer.attributes.get("axis", -1 if layer.op == "TopK" else 0)
+    axis = layer.axis
     return dims[axis] if dims else 1.0
 
 
@@ -81,12 +83,12 @@ def _of(spec: PartialTensor) -> Range:
     return _BY_DTYPE.get(spec.dtype, ANY)
 
 
-def _made(graph: Graph, layer: Layer, found: Mapping[str, Range]) -> Range | None:
+def _made(layer: Layer, found: Mapping[Value, Range]) -> Range | None:
     """The range of a layer's first output; None if only its dtype decides."""
     if layer.epilogue:
         last = layer.epilogue[-1]
         return last.limits or _TO_ONE.get(last.op) or _AROUND_ZERO.get(last.op)
-    given = [found.get(name, ANY) for name in layer.inputs]
+    given = [ANY if value is None else found.get(value, ANY) for value in layer.inputs]
     if layer.op in _MOVES:
         read = [given[index] for index in _MOVES[layer.op] if index < len(given)]
         if layer.op.startswith("Scatter"):
@@ -95,7 +97,7 @@ def _made(graph: Graph, layer: Layer, found: Mapping[str, Range]) -> Range | Non
         return _union(read) if plain else ANY
     rule = _RULES.get(layer.op)
     if rule is not None:
-        return rule(layer, given, graph)
+        return rule(layer, given)
     return _TO_ONE.get(layer.op) or _AROUND_ZERO.get(layer.op)
 
 
@@ -110,78 +112,78 @@ def _corners(function: Callable[[float, float], float], a: Range, b: Range) -> R
     return ANY if any(math.isnan(value) for value in values) else (min(values), max(values))
 
 
-def _count(graph: Graph, layer: Layer) -> float:
+def _count(layer: Layer) -> float:
     """The most numbers that a sum adds."""
-    shape = graph.specs[layer.inputs[0]].shape
+    shape = layer.input(0).spec.shape
     if shape is None:
         return MOST
-    axes = graph.constant(layer.inputs[1]) if layer.inputs[1:] and layer.inputs[1] else None
+    axes = constant_of(layer.inputs[1] if layer.inputs[1:] else None)
     chosen = shape if axes is None or not axes.size else [shape[int(axis)] for axis in axes.reshape(-1)]
     return min(math.prod(float(dim) if isinstance(dim, int) else MOST for dim in chosen), MOST)
 
 
-def _sum(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
-    count, (low, high) = _count(graph, layer), given[0]
+def _sum(layer: Layer, given: Sequence[Range]) -> Range:
+    count, (low, high) = _count(layer), given[0]
     return min(0.0, low * count), max(0.0, high * count)
 
 
-def _cast(layer: Layer, given: Sequence[Range], graph: Graph) -> Range | None:
-    (low, high), dtype = given[0], graph.specs[layer.outputs[0]].dtype
+def _cast(layer: Layer, given: Sequence[Range]) -> Range | None:
+    (low, high), dtype = given[0], layer.output.spec.dtype
     if dtype.is_float or dtype in HELD:
         return low, high  # of floats, the part before the point
     kept = _of(PartialTensor(dtype))
     return (low, high) if kept[0] <= low and high <= kept[1] else kept
 
 
-def _divide(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
+def _divide(layer: Layer, given: Sequence[Range]) -> Range:
     a, b = given
     if b[0] > 0 or b[1] < 0:
         return _corners(lambda x, y: x / y if math.isfinite(x) or math.isfinite(y) else math.nan, a, b)
     most = max(map(abs, a))
-    return ANY if graph.specs[layer.outputs[0]].dtype.is_float else (-most, most)
+    return ANY if layer.output.spec.dtype.is_float else (-most, most)
 
 
-def _remainder(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
+def _remainder(layer: Layer, given: Sequence[Range]) -> Range:
     a, b = given
-    most = max(0.0, max(map(abs, b)) - (0.0 if graph.specs[layer.outputs[0]].dtype.is_float else 1.0))
+    most = max(0.0, max(map(abs, b)) - (0.0 if layer.output.spec.dtype.is_float else 1.0))
     return (0.0, min(a[1], most)) if a[0] >= 0 and b[0] > 0 else (-most, most)
 
 
-def _clip(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
+def _clip(layer: Layer, given: Sequence[Range]) -> Range:
     low, high = given[0]
-    bounds = [given[index] if layer.inputs[index : index + 1] not in ([], [""]) else ANY for index in (1, 2)]
+    bounds = [given[index] if layer.inputs[index : index + 1] not in ((), (None,)) else ANY for index in (1, 2)]
     low = min(max(low, bounds[0][0]), bounds[1][1])
     return low, max(low, min(high, bounds[1][1]))
 
 
-def _shift(layer: Layer, given: Sequence[Range], graph: Graph) -> Range:
-    if layer.attributes["direction"] == "RIGHT":
+def _shift(layer: Layer, given: Sequence[Range]) -> Range:
+    if layer.direction == "RIGHT":
         return _union([given[0], (0.0, 0.0)])
     return _corners(lambda x, y: x * 2.0 ** min(max(y, 0.0), 64.0), *given)
 
 
-def _is_real(layer: Layer, graph: Graph) -> bool:
-    return graph.specs[layer.outputs[0]].dtype.is_float
+def _is_real(layer: Layer) -> bool:
+    return layer.output.spec.dtype.is_float
 
 
-def _all(choose: Callable[..., float]) -> Callable[[Layer, Sequence[Range], Graph], Range]:
-    return lambda _layer, given, _graph: (choose(low for low, _ in given), choose(high for _, high in given))
+def _all(choose: Callable[..., float]) -> Callable[[Layer, Sequence[Range]], Range]:
+    return lambda _layer, given: (choose(low for low, _ in given), choose(high for _, high in given))
 
 
 def _product(x: float, y: float) -> float:
     return x * y if x and y else 0.0
 
 
-_RULES: dict[str, Callable[[Layer, Sequence[Range], Graph], Range | None]] = {
-    "Add": lambda _layer, given, _graph: _corners(lambda x, y: x + y, *given),
-    "Sub": lambda _layer, given, _graph: _corners(lambda x, y: x - y, *given),
-    "Mul": lambda _layer, given, _graph: _corners(_product, *given),
-    "Neg": lambda _layer, given, _graph: (-given[0][1], -given[0][0]),
-    "Abs": lambda _layer, given, _graph: (0.0, max(map(abs, given[0]))),
-    "Relu": lambda _layer, given, _graph: (max(0.0, given[0][0]), max(0.0, given[0][1])),
+_RULES: dict[str, Callable[[Layer, Sequence[Range]], Range | None]] = {
+    "Add": lambda _layer, given: _corners(lambda x, y: x + y, *given),
+    "Sub": lambda _layer, given: _corners(lambda x, y: x - y, *given),
+    "Mul": lambda _layer, given: _corners(_product, *given),
+    "Neg": lambda _layer, given: (-given[0][1], -given[0][0]),
+    "Abs": lambda _layer, given: (0.0, max(map(abs, given[0]))),
+    "Relu": lambda _layer, given: (max(0.0, given[0][0]), max(0.0, given[0][1])),
     **dict.fromkeys(
         ("Floor", "Ceil", "Round"),
-        lambda _layer, given, _graph: (
+        lambda _layer, given: (
             (math.floor(given[0][0]), math.ceil(given[0][1])) if all(map(math.isfinite, given[0])) else given[0]
         ),
     ),
@@ -191,17 +193,17 @@ _RULES: dict[str, Callable[[Layer, Sequence[Range], Graph], Range | None]] = {
     "Min": _all(min),
     "Max": _all(max),
     "Cast": _cast,
-    "Concat": lambda _layer, given, _graph: _union(given),
-    "Pad": lambda _layer, given, _graph: _union([given[0], *(given[2:3] or [(0.0, 0.0)]), (0.0, 0.0)]),
-    "Trilu": lambda _layer, given, _graph: _union([given[0], (0.0, 0.0)]),
-    "Range": lambda _layer, given, _graph: _union(given[:2]),
-    "OneHot": lambda _layer, given, _graph: given[2],
+    "Concat": lambda _layer, given: _union(given),
+    "Pad": lambda _layer, given: _union([given[0], *(given[2:3] or [(0.0, 0.0)]), (0.0, 0.0)]),
+    "Trilu": lambda _layer, given: _union([given[0], (0.0, 0.0)]),
+    "Range": lambda _layer, given: _union(given[:2]),
+    "OneHot": lambda _layer, given: given[2],
     "ReduceSum": _sum,
-    "CumSum": lambda layer, given, graph: _sum(Layer("", "", layer.inputs[:1], []), given, graph),
-    "ReduceMean": lambda layer, given, graph: given[0] if _is_real(layer, graph) else _sum(layer, given, graph),
+    "CumSum": lambda layer, given: _sum(Layer(layer.op, "", layer.inputs[:1], []), given),
+    "ReduceMean": lambda layer, given: given[0] if _is_real(layer) else _sum(layer, given),
     "BitShift": _shift,
     **dict.fromkeys(
-        ("Pow", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2", "CumProd"), lambda _layer, _given, _graph: ANY
+        ("Pow", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2", "CumProd"), lambda _layer, _given: ANY
     ),
-    **dict.fromkeys(("MatMul", "Gemm", "Einsum", "BitwiseNot"), lambda _layer, _given, _graph: ANY),
+    **dict.fromkeys(("MatMul", "Gemm", "Einsum", "BitwiseNot"), lambda _layer, _given: ANY),
 }

@@ -16,7 +16,6 @@ import numpy as np
 
 from perframe.layers.epilogue import Stage, apply
 from perframe.model import Array, Evaluate, Layer, Model
-from perframe.passes.match import Graph
 from perframe.passes.regions import Region, agree, is_plain_formula, regions, replace_region, within
 
 FUNCTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -48,13 +47,13 @@ def _probes() -> Array:
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Replace, and return the number of layers that were removed."""
-    graph, functions, removed = Graph(model), _Functions(evaluate), 0
-    for region in regions(graph, model, is_plain_formula, fewest=2):
-        found = functions.find(region.key(graph), _Spelling(graph, region, evaluate))
+    functions, removed = _Functions(evaluate), 0
+    for region in regions(model, is_plain_formula, fewest=2):
+        found = functions.find(region.key(), _Spelling(region, evaluate))
         if found is not None:
             op, attributes = found
             root = region.root
-            replace_region(graph, region, [Layer(op, root.name, [region.source], list(root.outputs), dict(attributes))])
+            replace_region(model, region, Layer(op, root.name, [region.source], root.outputs, attributes))
             removed += len(region.layers) - 1
     return removed + sum([_in_epilogue(layer, functions) for layer in model.layers if layer.epilogue])
 
@@ -88,16 +87,15 @@ class _Unknown(Protocol):
 class _Spelling:
     """A region of a model."""
 
-    graph: Graph
     region: Region
     evaluate: Evaluate
 
     def values(self, x: Array) -> Array | None:
-        return self.region.values(self.graph, self.evaluate, {self.region.source: x})
+        return self.region.values(self.evaluate, x)
 
     def shorter(self, x: Array) -> Iterator[Array | None]:
-        for passed in self.region.operands(self.graph):
-            yield self.region.values(self.graph, self.evaluate, {self.region.source: x}, passed)
+        for passed in self.region.operands():
+            yield self.region.values(self.evaluate, x, passed)
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,7 @@ class _Functions:
         """What a function makes of the probes."""
         if (index, dtype) not in self._values:
             op, attributes = FUNCTIONS[index]
-            layer = Layer(op, op, ["x"], ["y"], dict(attributes))
+            layer = Layer(op, op, ["x"], ["y"], attributes)
             with np.errstate(all="ignore"):
                 self._values[index, dtype] = self._evaluate(layer, [_probes().astype(dtype)])[0]
         return self._values[index, dtype]

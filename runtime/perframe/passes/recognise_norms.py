@@ -7,15 +7,14 @@ each row must agree relative to its own size, so that a guard that matters for s
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from perframe.layers.base import normalize_axis
-from perframe.model import Array, Evaluate, Layer, Model
-from perframe.passes.match import Graph, channel_vector, scalar
+from perframe.model import Array, Evaluate, Layer, Model, Value
+from perframe.passes.match import channel_vector, constant_of, scalar
 from perframe.passes.regions import Region, agree, is_plain_formula, regions, replace_region, within
 from perframe.tensor import DataType
 
@@ -24,7 +23,6 @@ TOLERANCE = 1e-5  # in float32, of values around 1: the sums of a row round diff
 EXACT = 1e-6  # in float64, of the largest value of a row
 KINDS = ("LayerNormalization", "RMSNormalization")
 ROWS, COLUMNS = 24, 48  # of the probes
-LAST = " last axis"  # a name that no value of a model has
 
 
 @cache
@@ -39,50 +37,46 @@ def run(model: Model, evaluate: Evaluate) -> int:
     """Replace, and return the number of layers that were removed."""
     if not any(layer.op == "ReduceMean" for layer in model.layers):
         return 0
-    graph, removed = Graph(model), 0
+    removed = 0
     known: dict[Hashable, tuple[str, float] | None] = {}
-    for region in regions(graph, model, _belongs, fewest=4):
+    for region in regions(model, _belongs, fewest=4):
         if not any(layer.op == "ReduceMean" for layer in region.layers):
             continue
-        key = region.key(graph)
+        key = region.key()
         if key not in known:
-            known[key] = _norm(graph, region, evaluate)
+            known[key] = _norm(region, evaluate)
         found = known[key]
         if found is not None:
             before = len(model.layers)
-            _replace(graph, region, *found)
+            _replace(model, region, *found)
             removed += before - len(model.layers)
     return removed
 
 
-def _belongs(graph: Graph, layer: Layer) -> bool:
+def _belongs(layer: Layer) -> bool:
     """Whether a layer is elementwise, or the mean of rows that keeps its dim."""
     if layer.op != "ReduceMean":
-        return is_plain_formula(graph, layer)
-    shape = graph.specs[layer.inputs[0]].shape
-    axes = graph.constant(layer.inputs[1]) if len(layer.inputs) > 1 and layer.inputs[1] else None
-    given = graph.specs[layer.inputs[0]].dtype
+        return is_plain_formula(layer)
+    shape, given, axes = layer.x.spec.shape, layer.x.spec.dtype, constant_of(layer.axes)
     if shape is None or axes is None or axes.size != 1 or layer.epilogue or given is not DataType.FLOAT32:
         return False
     last = normalize_axis(int(axes.reshape(())), len(shape)) == len(shape) - 1
-    return last and bool(layer.attributes.get("keepdims", 1))
+    return last and bool(layer.keepdims)
 
 
-def _numbers(graph: Graph, layers: Sequence[Layer]) -> Iterator[float]:
+def _numbers(layers: Sequence[Layer]) -> Iterator[float]:
     """Each positive number that may be an epsilon, once."""
-    found = {scalar(graph.constant(name)) for layer in layers for name in layer.inputs if name}
+    found = {scalar(value.constant) for layer in layers for value in layer.operands}
     yield from (number for number in found if number is not None and 0 < number <= MAX_EPSILON)
 
 
-def _norm(graph: Graph, region: Region, evaluate: Evaluate) -> tuple[str, float] | None:
-    layers = tuple(map(_of_probes, region.layers))
-    given = {region.source: _probes(), LAST: np.array([-1], np.int64)}
-    same = Region(region.source, region.root, layers)
-    values = same.values(graph, evaluate, given)
+def _norm(region: Region, evaluate: Evaluate) -> tuple[str, float] | None:
+    same = Region(region.source, region.root, tuple(map(_of_probes, region.layers)))
+    values = same.values(evaluate, _probes())
     if values is None or values.shape != _probes().shape:
         return None
     exact = None
-    for epsilon in _numbers(graph, region.layers):
+    for epsilon in _numbers(region.layers):
         for op in KINDS:
             layer = Layer(op, op, ["x", "scale"], ["y"], {"epsilon": epsilon})
             expected = evaluate(layer, [_probes(), np.ones(COLUMNS, np.float32)])[0]
@@ -90,7 +84,7 @@ def _norm(graph: Graph, region: Region, evaluate: Evaluate) -> tuple[str, float]
                 continue
             wide = _probes().astype(np.float64)
             if exact is None:
-                exact = same.values(graph, evaluate, {**given, region.source: wide})
+                exact = same.values(evaluate, wide)
             expected = evaluate(layer, [wide, np.ones(COLUMNS)])[0]
             if agree(exact, expected, within(np.abs(expected).max(1, keepdims=True), EXACT, 0)):
                 return op, epsilon
@@ -99,36 +93,39 @@ def _norm(graph: Graph, region: Region, evaluate: Evaluate) -> tuple[str, float]
 
 def _of_probes(layer: Layer) -> Layer:
     """The layer for probes, which have two dims: a mean of the last dim by a negative axis."""
-    return replace(layer, inputs=[layer.inputs[0], LAST]) if layer.op == "ReduceMean" else layer
+    if layer.op != "ReduceMean":
+        return layer
+    last = Value("last axis", constant=np.array([-1], np.int64))
+    return Layer(layer.op, layer.name, [layer.input(0), last], layer.outputs, layer.attributes)
 
 
-def _replace(graph: Graph, region: Region, op: str, epsilon: float) -> None:
-    model, root = graph.model, region.root
-    shape = graph.specs[region.source].shape
+def _replace(model: Model, region: Region, op: str, epsilon: float) -> None:
+    root = region.root
+    shape = region.source.spec.shape
     assert shape is not None
     size = shape[-1]
     factors: list[Array | None] = [None, None]
     if isinstance(size, int):
-        region, factors[0] = _followed(graph, region, "Mul", size)
+        region, factors[0] = _followed(region, "Mul", size)
         if op == "LayerNormalization":
-            region, factors[1] = _followed(graph, region, "Add", size)
+            region, factors[1] = _followed(region, "Add", size)
     scale = np.ones(size if isinstance(size, int) else 1, np.float32) if factors[0] is None else factors[0]
-    names = [model.add_constant(f"{root.name} scale", scale)]
+    given = [model.add_constant(f"{root.name} scale", scale)]
     if factors[1] is not None:
-        names.append(model.add_constant(f"{root.name} bias", factors[1]))
+        given.append(model.add_constant(f"{root.name} bias", factors[1]))
     attributes: dict[str, Any] = {"axis": -1, "epsilon": epsilon}
-    made = Layer(op, root.name, [region.source, *names], list(region.root.outputs), attributes)
-    replace_region(graph, region, [made])
+    made = Layer(op, root.name, [region.source, *given], region.root.outputs, attributes)
+    replace_region(model, region, made)
 
 
-def _followed(graph: Graph, region: Region, op: str, size: int) -> tuple[Region, Array | None]:
+def _followed(region: Region, op: str, size: int) -> tuple[Region, Array | None]:
     """The region with the layer behind it, and that layer's constant, if it is this operator with a number a column."""
-    output = region.root.outputs[0]
-    user, shape = graph.only_user(output), graph.specs[output].shape
+    output = region.root.output
+    user, shape = output.only_user, output.spec.shape
     if user is None or user.op != op or user.epilogue or shape is None or user.inputs.count(output) > 1:
         return region, None
-    other = user.inputs[1] if user.inputs[0] == output else user.inputs[0]
-    vector = channel_vector(graph.constant(other), size, len(shape), len(shape) - 1)
+    other = user.inputs[1] if user.inputs[0] is output else user.inputs[0]
+    vector = channel_vector(constant_of(other), size, len(shape), len(shape) - 1)
     if vector is None:
         return region, None
     return Region(region.source, user, (*region.layers, user)), np.ascontiguousarray(vector)

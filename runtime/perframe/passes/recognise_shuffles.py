@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from perframe.model import Evaluate, Layer, Model
 from perframe.model.report import refuse
-from perframe.passes.match import Graph
 
 # the order of the six dims, and which two of them are the block
 SHUFFLES = {
@@ -20,33 +19,33 @@ SHUFFLES = {
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Replace, and return the number of layers that were removed."""
-    graph, removed = Graph(model), 0
-    for layer in list(model.layers):
-        if layer.op == "Reshape" and not layer.epilogue and _replace(graph, layer):
+    removed = 0
+    for layer in model.walk():
+        if layer.op == "Reshape" and not layer.epilogue and _replace(model, layer):
             removed += 2
     return removed
 
 
-def _replace(graph: Graph, last: Layer) -> bool:
-    moved = graph.producers.get(last.inputs[0])
+def _replace(model: Model, last: Layer) -> bool:
+    moved = last.x.producer
     if moved is None or moved.op != "Transpose" or moved.epilogue or moved.channels_last:
         return False
-    found = SHUFFLES.get(tuple(moved.attributes.get("perm") or ()))
-    first = graph.producers.get(moved.inputs[0])
+    found = SHUFFLES.get(tuple(moved.perm or ()))
+    first = moved.x.producer
     if found is None or first is None or first.op != "Reshape" or first.epilogue:
         return False
-    given, dims, made = (graph.specs[name].shape for name in (first.inputs[0], moved.inputs[0], last.outputs[0]))
+    given, dims, made = (value.spec.shape for value in (first.x, moved.x, last.output))
     if given is None or dims is None or made is None or len(given) != 4 or len(made) != 4:
         return False
     op, mode, (one, other) = found
     block = dims[one]
     if block != dims[other] or not isinstance(block, int):
         return False
-    if any(graph.only_user(layer.outputs[0]) is None for layer in (first, moved)):
+    if any(layer.output.only_user is None for layer in (first, moved)):
         refuse(last, "other layers read the value on its way too")
         return False
-    layer = Layer(op, last.name, [first.inputs[0]], list(last.outputs), {"blocksize": block, "mode": mode})
-    expected = layer.infer([graph.specs[first.inputs[0]]])[0].shape
+    layer = Layer(op, last.name, [first.input(0)], last.outputs, {"blocksize": block, "mode": mode})
+    expected = layer.infer([first.x.spec])[0].shape
     kept = [dims[0], dims[1 if mode == "CRD" or op == "SpaceToDepth" else 3]]  # the batch and the channels apart
     if expected != made or kept[0] != given[0] or None in made:
         return False
@@ -55,9 +54,6 @@ def _replace(graph: Graph, last: Layer) -> bool:
         return False
     if op == "SpaceToDepth" and (dims[1], dims[rows], dims[columns]) != (given[1], made[2], made[3]):
         return False
-    position = graph.model.layers.index(last)
-    graph.model.layers.insert(position, layer)
-    for old in (last, moved, first):
-        graph.remove(old)
-    graph.add(layer)
+    model.replace(last, layer)
+    model.remove(moved, first)
     return True

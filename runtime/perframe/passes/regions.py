@@ -5,14 +5,14 @@ Exporters spell a function such as Gelu in many ways. Its values on probes say w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from perframe.errors import PerframeError
-from perframe.model import Array, Evaluate, Layer, Model
-from perframe.passes.match import Graph, scalar
+from perframe.model import Array, Evaluate, Layer, Model, Value
+from perframe.passes.match import scalar
 from perframe.tensor import DataType
 
 MAX_LAYERS = 12  # of a region
@@ -24,143 +24,129 @@ class Region:
     what they make on the way.
     """
 
-    source: str
+    source: Value
     root: Layer
     layers: tuple[Layer, ...]
 
-    def key(self, graph: Graph) -> Hashable:
+    def key(self) -> Hashable:
         """Everything that decides what the region computes; regions of repeated blocks have equal keys."""
-        names = {self.source: 0}
+        numbers = {self.source: 0}
         made = list[Hashable]()
         for layer in self.layers:
-            inputs = [names.get(name, _bytes(graph.constant(name))) if name else None for name in layer.inputs]
+            inputs = [None if value is None else numbers.get(value, _bytes(value.constant)) for value in layer.inputs]
             made.append((layer.op, tuple(inputs), str(sorted(layer.attributes.items()))))
-            names[layer.outputs[0]] = len(names)
+            numbers[layer.output] = len(numbers)
         return tuple(made)
 
-    def values(
-        self, graph: Graph, evaluate: Evaluate, given: Mapping[str, Array], passed: tuple[Layer, str] | None = None
-    ) -> Array | None:
-        """The region's result for other values of its source and perhaps of others, in the dtype of the source; None if
-        a layer refuses them. `passed` holds a layer to leave out, and the name of its input that takes its place.
+    def values(self, evaluate: Evaluate, x: Array, passed: tuple[Layer, Value] | None = None) -> Array | None:
+        """The region's result for another value of its source, in the dtype of `x`; None if a layer refuses it.
+        `passed` holds a layer to leave out, and the input that takes its place.
         """
-        known = dict(given)
-        dtype = given[self.source].dtype
+        known = {self.source: x}
 
-        def read(name: str) -> Array | None:
-            value = known.get(name, graph.constant(name)) if name else None
-            return value.astype(dtype) if value is not None and value.dtype == np.float32 else value
+        def read(value: Value | None) -> Array | None:
+            array = None if value is None else known.get(value, value.constant)
+            return array.astype(x.dtype) if array is not None and array.dtype == np.float32 else array
 
         with np.errstate(all="ignore"):
             for layer in self.layers:
                 if passed is not None and layer is passed[0]:
-                    known[layer.outputs[0]] = known[passed[1]]
+                    known[layer.output] = known[passed[1]]
                     continue
                 try:
-                    known[layer.outputs[0]] = evaluate(layer, [read(name) for name in layer.inputs])[0]
+                    known[layer.output] = evaluate(layer, [read(value) for value in layer.inputs])[0]
                 except PerframeError:
                     return None
-        return known[self.root.outputs[0]]
+        return known[self.root.output]
 
-    def operands(self, graph: Graph) -> Iterator[tuple[Layer, str]]:
+    def operands(self) -> Iterator[tuple[Layer, Value]]:
         """Yield each layer with each of its inputs that is not a constant."""
         for layer in self.layers:
-            yield from ((layer, name) for name in dict.fromkeys(layer.inputs) if name and graph.constant(name) is None)
+            yield from ((layer, value) for value in dict.fromkeys(layer.operands) if value.constant is None)
 
 
 def _bytes(value: Array | None) -> Hashable:
     return None if value is None else (str(value.dtype), value.shape, value.tobytes())
 
 
-def regions(graph: Graph, model: Model, takes: Callable[[Graph, Layer], bool], fewest: int) -> Iterator[Region]:
+def regions(model: Model, takes: Callable[[Layer], bool], fewest: int) -> Iterator[Region]:
     """Yield regions of layers that `takes` accepts, of at least `fewest` layers, the largest first for each root. The
     caller may replace a region before it asks for the next one.
     """
-    positions = {id(layer): at for at, layer in enumerate(model.layers)}
-    gone = set[int]()
+    positions = {layer: at for at, layer in enumerate(model.layers)}
+    gone = set[Layer]()
     for root in model.layers[::-1]:
-        if id(root) in gone or not takes(graph, root):
+        if root in gone or not takes(root):
             continue
-        for source in _sources(graph, root, takes, positions):
-            region = _between(graph, source, root, takes, positions)
+        for source in _sources(root, takes, positions):
+            region = _between(source, root, takes, positions)
             if region is None or len(region.layers) < fewest:
                 continue
             yield region
-            if graph.producers.get(root.outputs[0]) is not root:  # it was replaced
-                gone.update(map(id, region.layers))
+            if not root.is_linked:  # it was replaced
+                gone.update(region.layers)
                 break
 
 
 def _cone(
-    graph: Graph, root: Layer, takes: Callable[[Graph, Layer], bool], positions: Mapping[int, int], stop: str = ""
-) -> dict[int, Layer]:
+    root: Layer, takes: Callable[[Layer], bool], positions: Mapping[Layer, int], stop: Value | None = None
+) -> dict[Layer, None]:
     """The layers that `root` reads, near it, itself included; none of those before the value `stop`."""
-    found, waiting = {id(root): root}, [root]
+    found: dict[Layer, None] = {root: None}
+    waiting = [root]
     while waiting and len(found) <= 2 * MAX_LAYERS:
-        layer = waiting.pop(0)
-        for name in layer.inputs:
-            before = graph.producers.get(name) if name != stop else None
-            if before is not None and id(before) in positions and id(before) not in found and takes(graph, before):
-                found[id(before)] = before
+        for value in waiting.pop(0).operands:
+            before = value.producer if value is not stop else None
+            if before is not None and before in positions and before not in found and takes(before):
+                found[before] = None
                 waiting.append(before)
     return found
 
 
-def _sources(
-    graph: Graph, root: Layer, takes: Callable[[Graph, Layer], bool], positions: Mapping[int, int]
-) -> list[str]:
+def _sources(root: Layer, takes: Callable[[Layer], bool], positions: Mapping[Layer, int]) -> list[Value]:
     """The values from which all of `root`'s values may come, the furthest first."""
-    cone = _cone(graph, root, takes, positions)
-    read = {name for layer in cone.values() for name in layer.inputs if name and graph.constant(name) is None}
-    shape = graph.specs[root.outputs[0]].shape
-    same = [name for name in read if graph.specs[name].shape == shape]
+    cone = _cone(root, takes, positions)
+    read = dict.fromkeys(value for layer in cone for value in layer.operands if value.constant is None)
+    shape = root.output.spec.shape
 
-    def position(name: str) -> int:
-        maker = graph.producers.get(name)
-        return -1 if maker is None else positions.get(id(maker), len(positions))
+    def position(value: Value) -> int:
+        maker = value.producer
+        return -1 if maker is None else positions.get(maker, len(positions))
 
-    return sorted(same, key=position)
+    return sorted((value for value in read if value.spec.shape == shape), key=position)
 
 
 def _between(
-    graph: Graph, source: str, root: Layer, takes: Callable[[Graph, Layer], bool], positions: Mapping[int, int]
+    source: Value, root: Layer, takes: Callable[[Layer], bool], positions: Mapping[Layer, int]
 ) -> Region | None:
-    cone = _cone(graph, root, takes, positions, source)
+    cone = _cone(root, takes, positions, source)
     if len(cone) > MAX_LAYERS:
         return None
-    inside = {layer.outputs[0] for layer in cone.values()}
-    for layer in cone.values():
-        if any(
-            name and name != source and name not in inside and graph.constant(name) is None for name in layer.inputs
-        ):
+    inside = {layer.output for layer in cone} | {source}
+    for layer in cone:
+        if any(value not in inside and value.constant is None for value in layer.operands):
             return None
-        read = {id(user) for user in graph.users.get(layer.outputs[0], [])}
-        if layer is not root and (not read <= cone.keys() or layer.outputs[0] in graph.model.output_names):
+        if layer is not root and (not layer.output.users.keys() <= cone.keys() or layer.output.is_output):
             return None
-    if not any(source in layer.inputs for layer in cone.values()):
+    if not source.users.keys() & cone.keys():
         return None
-    layers = sorted(cone.values(), key=lambda layer: positions[id(layer)])
-    return Region(source, root, tuple(layers))
+    return Region(source, root, tuple(sorted(cone, key=positions.__getitem__)))
 
 
-def replace_region(graph: Graph, region: Region, layers: Sequence[Layer]) -> None:
+def replace_region(model: Model, region: Region, *layers: Layer) -> None:
     """Put other layers in the position of a region; the last one makes its result."""
-    at = graph.model.layers.index(region.root)
-    graph.model.layers[at:at] = layers
-    for layer in region.layers[::-1]:
-        graph.remove(layer)
-    for layer in layers:
-        graph.add(layer)
+    model.replace(region.root, *layers)
+    model.remove(*(layer for layer in region.layers if layer is not region.root))
 
 
-def is_plain_formula(graph: Graph, layer: Layer) -> bool:
+def is_plain_formula(layer: Layer) -> bool:
     """Whether a layer is elementwise in float32, with constant numbers at most, and without an epilogue."""
     if not layer.declaration.is_pointwise or layer.epilogue or layer.outputs[1:] or layer.on_host:
         return False
-    others = [name for name in layer.inputs if name and scalar(graph.constant(name)) is None]
-    if any(graph.constant(name) is not None for name in others):
+    others = [value for value in layer.operands if scalar(value.constant) is None]
+    if any(value.constant is not None for value in others):
         return False
-    return all(graph.specs[name].dtype is DataType.FLOAT32 for name in (*others, layer.outputs[0]))
+    return all(value.spec.dtype is DataType.FLOAT32 for value in (*others, layer.output))
 
 
 def agree(one: Array | None, other: Array | None, allowed: Array | float) -> bool:

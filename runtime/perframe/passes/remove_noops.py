@@ -3,56 +3,41 @@
 from __future__ import annotations
 
 from perframe.model import Evaluate, Layer, Model
-from perframe.passes.match import Graph
-
-
-def _is_noop(graph: Graph, layer: Layer) -> bool:
-    if any(name and (name in graph.users or name in graph.model.output_names) for name in layer.outputs[1:]):
-        return False
-    if layer.op in ("Identity", "Dropout"):
-        return True
-    given, made = graph.specs[layer.inputs[0]], graph.specs[layer.outputs[0]]
-    if given.shape is None or made.shape is None or given.dtype is not made.dtype:
-        return False
-    same = given.shape == made.shape and None not in given.shape
-    if layer.op == "Transpose":
-        perm = layer.attributes.get("perm")
-        return perm is not None and list(perm) == list(range(len(perm)))
-    if layer.op == "Pad":
-        pads = graph.constant(layer.inputs[1])
-        return pads is not None and not pads.any()
-    if layer.op == "Concat":
-        return len(layer.inputs) == 1
-    return same and (layer.op == "Cast" or layer.declaration.alias or layer.op in ("Expand", "Tile"))
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Remove, and return the number of layers that were removed."""
-    graph, outputs = Graph(model), set(model.output_names)
-    kept: list[Layer] = []
-    given: dict[str, str] = {}  # the input of each removed layer, by its output
-    names = list[tuple[Layer, str, str]]()  # layers, and an output of each with the name that it gets at the end
-    removed = 0
-    for layer in model.layers:
-        layer.inputs = [given.get(name, name) for name in layer.inputs]
-        candidate = layer.inputs and not layer.declaration.on_host and not layer.epilogue
-        if not candidate or not _is_noop(graph, layer):
-            kept.append(layer)
-        elif layer.outputs[0] not in outputs:
-            given[layer.outputs[0]] = layer.inputs[0]
-            removed += 1
-        elif (maker := _maker(graph, layer)) is not None:
-            names.append((maker, layer.inputs[0], layer.outputs[0]))
-            removed += 1
+    removed = list[Layer]()
+    for layer in model.walk():
+        if not layer.inputs or layer.declaration.on_host or layer.epilogue or not _is_noop(layer):
+            continue
+        source, output = layer.input(0), layer.output
+        if not output.is_output:
+            model.replace_uses(output, source)
+        elif source.only_user is layer and source.producer is not None:  # its maker makes the model's output instead
+            maker = source.producer
+            layer.unlink()
+            maker.outputs = [output if value is source else value for value in maker.outputs]
         else:
-            kept.append(layer)
-    model.layers = kept
-    for maker, source, output in names:
-        maker.outputs = [output if name == source else name for name in maker.outputs]
-    return removed
+            continue
+        removed.append(layer)
+    model.remove(*removed)
+    return len(removed)
 
 
-def _maker(graph: Graph, layer: Layer) -> Layer | None:
-    """The layer whose result may get the name of the model's output: no other layer reads it."""
-    source = layer.inputs[0]
-    return graph.producers.get(source) if graph.only_user(source) is layer else None
+def _is_noop(layer: Layer) -> bool:
+    if any(value is not None and (value.users or value.is_output) for value in layer.outputs[1:]):
+        return False
+    if layer.op in ("Identity", "Dropout"):
+        return True
+    given, made = layer.input(0).spec, layer.output.spec
+    if given.shape is None or made.shape is None or given.dtype is not made.dtype:
+        return False
+    same = given.shape == made.shape and None not in given.shape
+    if layer.op == "Transpose":
+        return layer.perm is not None and list(layer.perm) == list(range(len(layer.perm)))
+    if layer.op == "Pad":
+        return layer.pads.constant is not None and not layer.pads.constant.any()
+    if layer.op == "Concat":
+        return len(layer.inputs) == 1
+    return same and (layer.op == "Cast" or layer.declaration.alias or layer.op in ("Expand", "Tile"))

@@ -1,4 +1,4 @@
-"""Removes layers and constants that no output needs."""
+"""Removes layers that no output needs. Constants go with their last reader."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from perframe.model import Evaluate, Layer, Model
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
-    """Remove, and return the number of layers and constants that were removed."""
-    needed, kept = set(model.output_names), list[Layer]()
+    """Remove, and return the number of layers that were removed."""
+    unused = list[Layer]()
     for layer in reversed(model.layers):
-        if needed.isdisjoint(layer.outputs):
-            continue
-        kept.append(layer)
-        needed.update(layer.inputs)
-    unused = [name for name in model.constants if name not in needed]
-    removed = len(model.layers) - len(kept) + len(unused)
-    model.layers = kept[::-1]
-    for name in unused:
-        del model.constants[name]
-    return removed
+        if not any(value.users or value.is_output for value in layer.results):
+            layer.unlink()
+            unused.append(layer)
+    model.remove(*unused)
+    return len(unused)

@@ -6,21 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from perframe.model import Evaluate, Layer, Model
+from perframe.model import Evaluate, Layer, Model, Value
 from perframe.tensor import DataType
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Replace, and return the number of replaced layers."""
-    spelled, layers = 0, list[Layer]()
-    for layer in model.layers:
-        if layer.op == "DynamicQuantizeLinear":
-            layers += _own_range(model, layer)
-            spelled += 1
-        else:
-            layers.append(layer)
-    model.layers = layers
-    return spelled
+    spelled = [layer for layer in model.layers if layer.op == "DynamicQuantizeLinear"]
+    for layer in spelled:
+        model.replace(layer, *_own_range(model, layer))
+    return len(spelled)
 
 
 def _own_range(model: Model, layer: Layer) -> list[Layer]:
@@ -29,15 +24,14 @@ def _own_range(model: Model, layer: Layer) -> list[Layer]:
     If all elements are zeros, the scale is 1/255.
     """
     made: list[Layer] = []
-    names = model.names
-    x, (y, scale, zero) = layer.inputs[0], [*layer.outputs, "", ""][:3]
+    x, (y, scale, zero) = layer.input(0), [*layer.outputs, None, None][:3]
 
-    def then(op: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+    def then(op: str, *inputs: Value, output: Value | None = None, **attributes: Any) -> Value:
         name = f"{layer.name}/{len(made)}"
-        made.append(Layer(op, name, list(inputs), [output or names.free(name)], attributes))
-        return made[-1].outputs[0]
+        made.append(Layer(op, name, inputs, [output or Value(name)], attributes))
+        return made[-1].output
 
-    def number(value: float) -> str:
+    def number(value: float) -> Value:
         return model.add_constant(f"{value:g} of {layer.name}", np.array(value, np.float32))
 
     nothing, most = number(0), number(255)
@@ -45,8 +39,8 @@ def _own_range(model: Model, layer: Layer) -> list[Layer]:
     high = then("Max", then("ReduceMax", x, keepdims=0), nothing)
     width = then("Sub", high, low)
     safe = then("Where", then("Equal", width, nothing), number(1), width)
-    scale = then("Div", safe, most, output=scale)
-    offset = then("Round", then("Clip", then("Neg", then("Div", low, scale)), nothing, most))
-    zero = then("Cast", offset, output=zero, to=DataType.UINT8)
-    then("QuantizeLinear", x, scale, zero, output=y)
+    step = then("Div", safe, most, output=scale)
+    offset = then("Round", then("Clip", then("Neg", then("Div", low, step)), nothing, most))
+    origin = then("Cast", offset, output=zero, to=DataType.UINT8)
+    then("QuantizeLinear", x, step, origin, output=y)
     return made

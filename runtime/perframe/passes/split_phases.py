@@ -16,33 +16,31 @@ from numpy.typing import NDArray
 from perframe.layers.blocks import BLOCK
 from perframe.layers.conv import transposed_pads
 from perframe.layers.geometry import NOT_SET
-from perframe.model import Evaluate, Layer, Model
-from perframe.passes.match import Graph
+from perframe.model import Evaluate, Layer, Model, Value
+from perframe.passes.match import all_float32, constant_of
 
 _MOST = 3  # times as many products as before: a convolution of blocks is faster by more
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Split, and return the number of transposed convolutions that were split."""
-    graph, layers, split = Graph(model), list[Layer](), 0
-    for layer in model.layers:
-        made = _split(graph, layer) if layer.op == "ConvTranspose" and not layer.on_host else None
-        layers += made or [layer]
-        split += made is not None
-    model.layers = layers
+    split = 0
+    for layer in model.walk():
+        made = _split(model, layer) if layer.op == "ConvTranspose" and not layer.on_host else None
+        if made is not None:
+            model.replace(layer, *made)
+            split += 1
     return split
 
 
-def _split(graph: Graph, layer: Layer) -> list[Layer] | None:
+def _split(model: Model, layer: Layer) -> list[Layer] | None:
     """The convolution of all phases and the layers after it; None if there is none, or it would compute too much."""
-    model, attributes = graph.model, layer.attributes
-    w, names = graph.constant(layer.inputs[1]), (*layer.inputs, "")[:3]
-    bias = graph.constant(names[2]) if names[2] else None
-    if w is None or w.ndim != 4 or not w.size or (names[2] and bias is None) or not graph.all_float32(layer):
+    w, bias = layer.w.constant, constant_of(layer.b)
+    if w is None or w.ndim != 4 or not w.size or (layer.b is not None and bias is None) or not all_float32(layer):
         return None
-    steps = attributes.get("strides") or (1, 1)
-    plain = attributes.get("group", 1) == 1 and tuple(attributes.get("dilations") or (1, 1)) == (1, 1)
-    borders = _borders(graph, layer, w.shape[2:])
+    steps = layer.strides or (1, 1)
+    plain = layer.group == 1 and tuple(layer.dilations or (1, 1)) == (1, 1)
+    borders = _borders(layer, w.shape[2:])
     if not plain or steps[0] != steps[1] or borders is None:
         return None
     step, outputs, kernel = steps[0], w.shape[1], w.shape[2:]
@@ -65,10 +63,10 @@ def _split(graph: Graph, layer: Layer) -> list[Layer] | None:
     padding = tuple(pair[side] for side in (0, 1) for pair in around)
     made: list[Layer] = []
 
-    def then(op: str, *inputs: str, **given: Any) -> None:
-        source = made[-1].outputs if made else layer.inputs[:1]
+    def then(op: str, *inputs: Value, **given: Any) -> None:
+        source = made[-1].output if made else layer.input(0)
         name = f"{layer.name}/{op}" if made else layer.name
-        made.append(Layer(op, name, [*source, *inputs], [model.names.free(f"{layer.outputs[0]}/{op}")], given))
+        made.append(Layer(op, name, [source, *inputs], [f"{layer.output.name}/{op}"], given))
 
     then("Conv", *constants, kernel_shape=tuple(taps), pads=padding)
     made[0].epilogue = layer.epilogue
@@ -86,15 +84,15 @@ def _split(graph: Graph, layer: Layer) -> list[Layer] | None:
     return made
 
 
-def _borders(graph: Graph, layer: Layer, kernel: Sequence[int]) -> list[tuple[int, int]] | None:
+def _borders(layer: Layer, kernel: Sequence[int]) -> list[tuple[int, int]] | None:
     """The pixels at the begin and at the end of each axis that the result lacks, less than none if it has more; None if
     that depends on sizes that are not known.
     """
-    given, ones, shape = layer.attributes, (1, 1), graph.specs[layer.inputs[0]].shape
-    pads, more, auto_pad = given.get("pads"), given.get("output_padding") or (0, 0), given.get("auto_pad", "NOTSET")
+    ones, shape = (1, 1), layer.x.spec.shape
+    pads, more, auto_pad = layer.pads, layer.output_padding or (0, 0), layer.auto_pad
     if shape is None:
         return None
-    steps, wanted, depends = given.get("strides") or ones, given.get("output_shape"), auto_pad.startswith("SAME")
+    steps, wanted, depends = layer.strides or ones, layer.output_shape, auto_pad.startswith("SAME")
     if not wanted and not depends:  # the same for pictures of all sizes
         around = pads if pads and auto_pad in NOT_SET else (0, 0, 0, 0)
         return [(around[axis], around[axis + 2] - more[axis]) for axis in (0, 1)]

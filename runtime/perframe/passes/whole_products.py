@@ -6,15 +6,15 @@ is split along its depth; the parts are added as int32.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perframe.layers.blocks import BLOCK
-from perframe.model import Evaluate, Layer, Model
-from perframe.passes.match import Graph
+from perframe.model import Evaluate, Layer, Model, Value
+from perframe.passes.match import constant_of
 from perframe.passes.quantization import Numbers, whole_numbers
 from perframe.tensor import DataType
 
@@ -24,13 +24,12 @@ _OPS = ("Conv", "MatMul")
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Rewrite, and return the number of products that are of float32 now."""
-    rewrite = _Rewrite(model)
-    layers, changed = list[Layer](), 0
-    for layer in model.layers:
+    rewrite, changed = _Rewrite(model), 0
+    for layer in model.walk():
         made = rewrite.product(layer) if layer.op in _OPS and not layer.epilogue and not layer.on_host else None
-        layers += made or [layer]
-        changed += made is not None
-    model.layers = layers
+        if made is not None:
+            model.replace(layer, *made)
+            changed += 1
     return changed
 
 
@@ -61,29 +60,29 @@ class _Rewrite:
     """Rewrites the products of a model one by one."""
 
     def __init__(self, model: Model) -> None:
-        self.model, self.graph, self.names = model, Graph(model), model.names
-        self._real: dict[Numbers, str] = {}  # the float32 numbers that were made of bytes
+        self.model = model
+        self._real: dict[tuple[Value, Value | None], Value] = {}  # the float32 numbers that were made of bytes
 
     def product(self, layer: Layer) -> list[Layer] | None:
         """Return the layers that replace an 8-bit product; None for any other layer."""
-        specs = self.graph.specs
-        if specs[layer.outputs[0]].dtype is not DataType.INT32 or layer.inputs[3:]:
+        if layer.output.spec.dtype is not DataType.INT32 or layer.inputs[3:]:
             return None
-        x, w = (whole_numbers(self.graph, name) for name in layer.inputs[:2])
-        weights = self.graph.constant(layer.inputs[1])
+        x, w = (whole_numbers(self.model, value) for value in layer.operands[:2])
+        weights = layer.input(1).constant
         if x is None or (weights is None and w is None):
             return None
         made: list[Layer] = []
         if weights is None:
             return self._of_two(layer, x, w, made) if w is not None else None
-        bias = self.graph.constant(layer.inputs[2]) if layer.inputs[2:] and layer.inputs[2] else None
-        if layer.inputs[2:] and layer.inputs[2] and bias is None:
+        added = layer.inputs[2] if layer.inputs[2:] else None
+        bias = constant_of(added)
+        if added is not None and bias is None:
             return None
         if layer.op == "MatMul" and weights.ndim != 2:
             return None
         magnitudes, largest = _by_depth(layer, weights), self._largest(x)
         parts = list(_parts(magnitudes, MOST // max(1, largest)))
-        if not parts or (len(parts) > 1 and layer.attributes.get("group", 1) > 1):
+        if not parts or (len(parts) > 1 and layer.op == "Conv" and layer.group > 1):
             return None
         data = self._as_real(x, layer, made)
         sums = [self._part(layer, data, weights, part, len(parts), made) for part in parts]
@@ -94,7 +93,7 @@ class _Rewrite:
 
     def _of_two(self, layer: Layer, x: Numbers, w: Numbers, made: list[Layer]) -> list[Layer] | None:
         """The product of two matrices that are not constant."""
-        shape = self.graph.specs[layer.inputs[0]].shape
+        shape = layer.input(0).spec.shape
         depth = shape[-1] if shape else None
         if layer.op != "MatMul" or not isinstance(depth, int):
             return None
@@ -109,30 +108,32 @@ class _Rewrite:
 
     def _largest(self, numbers: Numbers) -> int:
         """The largest magnitude of bytes without their zero point."""
-        info = np.iinfo(self.graph.specs[numbers.name].dtype.numpy)
-        zero = self.graph.constant(numbers.zero) if numbers.zero else np.zeros(1, np.int64)
+        info = np.iinfo(numbers.bytes.spec.dtype.numpy)
+        zero = numbers.zero.constant if numbers.zero else np.zeros(1, np.int64)
         if zero is None:
             return int(info.max) - int(info.min)
         return max(int(info.max) - int(zero.min()), int(zero.max()) - int(info.min))
 
     # --- new layers ---
 
-    def _then(self, made: list[Layer], op: str, layer: Layer, inputs: list[str], **attributes: Any) -> str:
-        output = self.names.free(f"{layer.outputs[0]}:{op}")
-        made.append(Layer(op, self.names.free(f"{layer.name}/{op}"), inputs, [output], attributes))
-        return output
+    def _then(self, made: list[Layer], op: str, layer: Layer, inputs: Sequence[Value], **attributes: Any) -> Value:
+        made.append(Layer(op, f"{layer.name}/{op}", inputs, [f"{layer.output.name}:{op}"], attributes))
+        return made[-1].output
 
-    def _constant(self, layer: Layer, value: Any) -> str:
+    def _constant(self, layer: Layer, value: Any) -> Value:
         return self.model.add_constant(f"number of {layer.name}", np.asarray(value))
 
-    def _as_real(self, numbers: Numbers, layer: Layer, made: list[Layer]) -> str:
+    def _as_real(self, numbers: Numbers, layer: Layer, made: list[Layer]) -> Value:
         """Bytes without their zero point, as float32."""
-        if numbers not in self._real:
-            given = [numbers.name, self._constant(layer, np.float32(1)), *([numbers.zero] if numbers.zero else [])]
-            self._real[numbers] = self._then(made, "DequantizeLinear", layer, given)
-        return self._real[numbers]
+        key = (numbers.bytes, numbers.zero)
+        if key not in self._real:
+            given = [numbers.bytes, self._constant(layer, np.float32(1)), *([numbers.zero] if numbers.zero else [])]
+            self._real[key] = self._then(made, "DequantizeLinear", layer, given)
+        return self._real[key]
 
-    def _part(self, layer: Layer, data: str, weights: NDArray[Any], part: slice, count: int, made: list[Layer]) -> str:
+    def _part(
+        self, layer: Layer, data: Value, weights: NDArray[Any], part: slice, count: int, made: list[Layer]
+    ) -> Value:
         """The product over a range of the depth."""
         if count > 1:
             axis = 1 if layer.op == "Conv" else -1
@@ -143,21 +144,21 @@ class _Rewrite:
         return self._then(made, layer.op, layer, given, **layer.attributes)
 
     def _finish(
-        self, layer: Layer, sums: list[str], bias: NDArray[Any] | None, made: list[Layer], bound: int
+        self, layer: Layer, sums: list[Value], bias: NDArray[Any] | None, made: list[Layer], bound: int
     ) -> list[Layer]:
         """Add the parts and the bias, so that the layer's output is int32 as before."""
         largest = 0 if bias is None else int(np.abs(bias.astype(np.int64)).max(initial=0))
-        output, is_exact = layer.outputs[0], len(sums) == 1 and bound + largest <= MOST
+        output, is_exact = layer.output, len(sums) == 1 and bound + largest <= MOST
         if bias is not None and is_exact:
-            made[-1].inputs.append(self._constant(layer, bias.astype(np.float32).reshape(-1)))
+            made[-1].set_input(2, self._constant(layer, bias.astype(np.float32).reshape(-1)))
         if is_exact:
-            for user in self.graph.users.get(output, []):
-                if user.op == "Cast" and user.attributes["to"] is DataType.FLOAT32:
-                    user.inputs[0] = sums[0]
-        whole = [self._then(made, "Cast", layer, [name], to=DataType.INT32) for name in sums]
+            for user in list(output.users):
+                if user.op == "Cast" and user.to is DataType.FLOAT32:
+                    user.set_input(0, sums[0])
+        whole = [self._then(made, "Cast", layer, [value], to=DataType.INT32) for value in sums]
         if bias is not None and not is_exact:
             whole.append(self._constant(layer, bias))
         while len(whole) > 1:
             whole[:2] = [self._then(made, "Add", layer, whole[:2])]
-        made[-1].outputs[0] = output
+        made[-1].outputs = [output]
         return made

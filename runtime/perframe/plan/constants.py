@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.operand import Make, Operand
 from perframe.backends.protocol import Backend
+from perframe.model import Value
 from perframe.tensor import DataType, Storage
 from perframe.tensor.locks import new_lock
 from perframe.tensor.partial import PartialTensor
@@ -78,38 +79,38 @@ class ConstantPool:
     workers with the same arrays in the same memory.
     """
 
-    def __init__(self, constants: Mapping[str, Array]) -> None:
+    def __init__(self, constants: Mapping[Value, Array]) -> None:
         self._constants = constants
-        self.known = {name: PartialTensor.of(value) for name, value in constants.items()}
-        self._made: dict[tuple[str, str, str], Operand] = {}  # by backend, constant and kind
-        self._taken: dict[tuple[str, str, str], SharedOperand] = {}  # the operands that workers share
+        self.known = {value: PartialTensor.of(array) for value, array in constants.items()}
+        self._made: dict[tuple[str, Value, str], Operand] = {}  # by backend, constant and kind
+        self._taken: dict[tuple[str, Value, str], SharedOperand] = {}  # the operands that workers share
 
-    def storage(self, backend: Backend, name: str, value: Array) -> Storage:
+    def storage(self, backend: Backend, value: Value, array: Array) -> Storage:
         """Return the constant's storage on a backend."""
 
         def made() -> Operand:
-            return self._uploaded(backend, name, value)
+            return self._uploaded(backend, value, array)
 
-        return self._operand(backend, name, AS_IT_IS, made).storage
+        return self._operand(backend, value, AS_IT_IS, made).storage
 
-    def derived(self, backend: Backend, name: str, value: Array, kind: str, make: Make) -> Operand:
+    def derived(self, backend: Backend, value: Value, array: Array, kind: str, make: Make) -> Operand:
         """Return the operand that `make` derives from a constant, on a backend. All callers share one operand of each
         kind.
         """
 
         def made() -> Operand:
-            array = make(value)
-            array.flags.writeable = False  # no other code has this array, so the storage needs no copy
-            return self._uploaded(backend, name, array)
+            derived = make(array)
+            derived.flags.writeable = False  # no other code has this array, so the storage needs no copy
+            return self._uploaded(backend, value, derived)
 
-        return self._operand(backend, name, kind, made)
+        return self._operand(backend, value, kind, made)
 
-    def _operand(self, backend: Backend, name: str, kind: str, made: Callable[[], Operand]) -> Operand:
+    def _operand(self, backend: Backend, value: Value, kind: str, made: Callable[[], Operand]) -> Operand:
         """The operand that this pool or another one has made already, or that `made` makes."""
-        source = self._constants.get(name)
+        source = self._constants.get(value)
         if source is None:  # a constant of one plan
             return made()
-        key = (backend.backend_type, name, kind)
+        key = (backend.backend_type, value, kind)
         if key not in self._made:
             if source.flags.writeable:
                 self._made[key] = made()
@@ -118,20 +119,20 @@ class ConstantPool:
                 self._made[key] = self._taken[key].operand(made)
         return self._made[key]
 
-    def _uploaded(self, backend: Backend, name: str, value: Array) -> Operand:
+    def _uploaded(self, backend: Backend, value: Value, array: Array) -> Operand:
         """A constant, or what is derived from it, on a backend. A warning says which weights stay float32 against the
         user's wish.
         """
-        is_weight = self._is_weight(name)
-        reason = backend.precision.why_whole(value) if is_weight else None
+        is_weight = self._is_weight(value)
+        reason = backend.precision.why_whole(array) if is_weight else None
         if reason is not None:
-            log.warning("constant %r %s stays float32 on %s: %s", name, value.shape, backend.backend_type, reason)
-        storage = backend.constant(value, is_weight)
-        return Operand(name, value.shape, DataType.of(value.dtype), storage=storage)
+            log.warning("constant %r %s stays float32 on %s: %s", value.name, array.shape, backend.backend_type, reason)
+        storage = backend.constant(array, is_weight)
+        return Operand(value.name, array.shape, DataType.of(array.dtype), storage=storage)
 
-    def _is_weight(self, name: str) -> bool:
+    def _is_weight(self, value: Value) -> bool:
         """Whether a constant is large, and not one of a plan: another shape may not ask for other programs."""
-        return name in self._constants and self._constants[name].size >= LEAST_HALVED
+        return value in self._constants and self._constants[value].size >= LEAST_HALVED
 
     @property
     def bytes_used(self) -> tuple[int, int, int]:
@@ -151,9 +152,11 @@ class ConstantPool:
         """The names of constants that a backend keeps in float32 against the user's wish."""
         if backend.precision.weights != DataType.FLOAT16:
             return ()
-        values = [(name, operand) for (where, name, _), operand in self._made.items() if where == backend.backend_type]
-        whole = {name for name, made in values if made.dtype is DataType.FLOAT32 and made.storage.element_bytes == 4}
-        return tuple(sorted(filter(self._is_weight, whole)))
+        values = [
+            (value, operand) for (where, value, _), operand in self._made.items() if where == backend.backend_type
+        ]
+        whole = {value for value, made in values if made.dtype is DataType.FLOAT32 and made.storage.element_bytes == 4}
+        return tuple(sorted(value.name for value in whole if self._is_weight(value)))
 
     def release(self) -> None:
         """Free all storages, except those that other workers use."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from perframe.errors import InferenceError
 from perframe.layers.twins import inference_key
-from perframe.model import Evaluate, Layer, Model
+from perframe.model import Evaluate, Layer, Subgraph, Value
 from perframe.sizes.traced import look_up
 from perframe.tensor import TensorShape
 from perframe.tensor.partial import PartialTensor
@@ -25,36 +25,37 @@ class Outline:
 
     def __init__(
         self,
-        model: Model,
-        constants: Mapping[str, PartialTensor],
-        inputs: Mapping[str, PartialTensor],
+        model: Subgraph,
+        constants: Mapping[Value, PartialTensor],
+        inputs: Mapping[Value, PartialTensor],
         evaluate: Evaluate,
-        signatures: Mapping[int, Hashable],
+        signatures: Mapping[Layer, Hashable],
         at: Callable[[str], None] | None = None,
     ) -> None:
         """Infer the outline. `at` is called with the name of each layer before the layer is inferred."""
         self.known = {**constants, **inputs}
-        self.shapes: dict[str, TensorShape] = {}
-        self._outputs, self._signatures, self._at = model.output_names, signatures, at
+        self.shapes: dict[Value, TensorShape] = {}
+        self.unused: dict[tuple[Layer, int], PartialTensor] = {}  # the outputs that layers leave out
+        self._outputs, self._signatures, self._at = model.outputs, signatures, at
         self.layers = self._needed(self._infer(model.layers, evaluate))
         self.roots = self._aliases()
         self.ends = self._lifetimes()
 
-    def root(self, name: str) -> str:
+    def root(self, value: Value) -> Value:
         """Return the value that owns the data of this value."""
-        return self.roots.get(name, name)
+        return self.roots.get(value, value)
 
     def is_alias(self, layer: Layer) -> bool:
         """Whether a layer changes only the shape of its data."""
         return layer.outputs[0] in self.roots
 
-    def shape(self, name: str) -> TensorShape:
+    def shape(self, value: Value) -> TensorShape:
         """Return a value's shape."""
-        found = self.shapes.get(name)
+        found = self.shapes.get(value)
         if found is None:
-            spec = self.known[name]
+            spec = self.known[value]
             assert spec.shape is not None
-            found = self.shapes[name] = spec.shape.to_shape()
+            found = self.shapes[value] = spec.shape.to_shape()
         return found
 
     def _infer(self, layers: Sequence[Layer], evaluate: Evaluate) -> list[Layer]:
@@ -64,8 +65,8 @@ class Outline:
         for layer in layers:
             if self._at is not None:
                 self._at(layer.name)
-            given = [known[name] if name else None for name in layer.inputs]
-            same = self._signatures.get(id(layer))
+            given = [None if value is None else known[value] for value in layer.inputs]
+            same = self._signatures.get(layer)
             key = None if same is None else inference_key(layer, same, given)
             key, results = (None, None) if key is None else look_up(inferred, key)
             if results is None:
@@ -73,46 +74,50 @@ class Outline:
                 if key is not None:
                     inferred[key] = results
             needed = False
-            for name, spec in zip(layer.outputs, results, strict=False):
-                if name:
+            for index, (value, spec) in enumerate(zip(layer.outputs, results, strict=False)):
+                if value is None:
+                    self.unused[layer, index] = spec
+                else:
                     if spec.shape is None or not spec.shape.is_static:
                         raise InferenceError(
-                            f"layer {layer.name!r} ({layer.op}): the shape of {name!r} is {spec}, which depends on data"
+                            f"layer {layer.name!r} ({layer.op}): the shape of {value.name!r} is {spec}, which depends "
+                            "on data"
                         )
-                    self.shapes[name] = spec.shape.to_shape()
+                    self.shapes[value] = spec.shape.to_shape()
                     needed = needed or not spec.is_known
-                known[name] = spec
+                    known[value] = spec
             if needed:
                 remaining.append(layer)
         return remaining
 
     def _needed(self, layers: Sequence[Layer]) -> list[Layer]:
         """Return the layers that an output still needs. Layers whose outputs are known are no longer needed."""
-        wanted = {name for name in self._outputs if not self.known[name].is_known}
+        wanted = {value for value in self._outputs if not self.known[value].is_known}
         kept = []
         for layer in reversed(layers):
-            if not wanted.isdisjoint(layer.outputs):
+            if not wanted.isdisjoint(layer.results):
                 kept.append(layer)
-                wanted.update([name for name in layer.inputs if name and not self.known[name].is_known])
+                wanted.update([value for value in layer.operands if not self.known[value].is_known])
         return kept[::-1]
 
-    def _aliases(self) -> dict[str, str]:
-        roots: dict[str, str] = {}
+    def _aliases(self) -> dict[Value, Value]:
+        roots: dict[Value, Value] = {}
         for layer in self.layers:
             if layer.declaration.alias and not any(layer.outputs[1:]):
-                roots[layer.outputs[0]] = roots.get(layer.inputs[0], layer.inputs[0])
+                source = layer.input(0)
+                roots[layer.output] = roots.get(source, source)
         return roots
 
-    def _lifetimes(self) -> list[list[str]]:
-        last: dict[str, int] = {}
+    def _lifetimes(self) -> list[list[Value]]:
+        last: dict[Value, int] = {}
         for index, layer in enumerate(self.layers):
-            for name in (*layer.outputs, *layer.inputs):
-                last[self.roots.get(name, name)] = index
-        for name in self._outputs:
-            last.pop(self.roots.get(name, name), None)
-        ends: list[list[str]] = [[] for _ in self.layers]
-        for name, index in last.items():
-            ends[index].append(name)
+            for value in (*layer.results, *layer.operands):
+                last[self.roots.get(value, value)] = index
+        for value in self._outputs:
+            last.pop(self.roots.get(value, value), None)
+        ends: list[list[Value]] = [[] for _ in self.layers]
+        for value, index in last.items():
+            ends[index].append(value)
         return ends
 
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from perframe.backends.operand import Make, Operand, StorageRange
 from perframe.backends.protocol import Backend, Placing, Step, Workspace
 from perframe.errors import FallbackError
-from perframe.model import Layer, Model
+from perframe.model import Layer, Subgraph, Value
 from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline
 from perframe.plan.placement import wide_layers_on_host
 from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
-from perframe.plan.sharing import Sharing
+from perframe.plan.sharing import Placed, Sharing
 from perframe.tensor import DataType, Storage, Tensor
 from perframe.tensor.partial import PartialTensor
 
@@ -35,7 +35,7 @@ class Planner:
 
     def __init__(
         self,
-        model: Model,
+        model: Subgraph,
         backend: Backend,
         host: Backend,
         constants: ConstantPool,
@@ -46,7 +46,7 @@ class Planner:
         """`at` is called with the name of each layer before the layer is lowered."""
         self._model, self._backend, self._host, self._strict = model, backend, host, strict
         self._constants, self._outline, self._root, self._at = constants, outline, outline.root, at
-        self._operands: dict[tuple[str, str], Operand] = {}
+        self._operands: dict[tuple[Value, str], Operand] = {}
         self._workspaces: dict[str, Workspace] = {
             where.backend_type: where.workspace() for where in ([host] if backend is host else [host, backend])
         }
@@ -56,7 +56,7 @@ class Planner:
         self._live: list[tuple[str, int]] = []
         self._fallbacks: list[Fallback] = []
         self._homes: dict[str, Backend] = {}
-        self._host_layers: frozenset[int] = frozenset()
+        self._host_layers: frozenset[Layer] = frozenset()
         self.made: Plan  # after the last step of `advance`
 
     def plan(self) -> Plan:
@@ -77,162 +77,164 @@ class Planner:
     def _advance(self) -> Iterator[str]:
         model, layers = self._model, self._outline.layers
         if self._backend is not self._host:
-            self._host_layers = wide_layers_on_host(layers, self._outline, [value.name for value in model.inputs])
+            self._host_layers = wide_layers_on_host(layers, self._outline, model.inputs)
         backends = [self._choose(layer) for layer in layers]
         self._keeps = self._shared_beyond(layers, backends)
         self._placing = self._backend if isinstance(self._backend, Placing) else None
         self._sharing = None
         if self._placing is not None:
-            self._sharing = Sharing(self._outline, self._placing, self._described, self._keeps)
+            self._sharing = Sharing(self._outline, self._placing, self._described, self._described_outputs, self._keeps)
         self._ends = self._outline.ends if self._sharing is None else self._sharing.ends
         for value in model.inputs:
-            self._homes[value.name] = self._input_home(value.name, layers, backends)
-            self._inputs[value.name] = self._lasting(value.name, self._homes[value.name])
+            self._homes[value.name] = self._input_home(value, layers, backends)
+            self._inputs[value.name] = self._lasting(value, self._homes[value.name])
         for index, (layer, backend) in enumerate(zip(layers, backends, strict=True)):
             self._lower(index, layer, backend)
             yield layer.name
-        outputs = {name: self._output(name) for name in model.output_names}
+        outputs = {value.name: self._output(at) for at, value in enumerate(model.outputs)}
         self.made = self._finished(outputs)
 
     # --- storage ---
 
-    def _shared_beyond(self, layers: Sequence[Layer], backends: Sequence[Backend]) -> set[str]:
+    def _shared_beyond(self, layers: Sequence[Layer], backends: Sequence[Backend]) -> set[Value]:
         """Return the values whose storage no other value may use: outputs, and values that cross between backends."""
-        keeps = {self._root(name) for name in self._model.output_names} | set(self._model.output_names)
+        keeps = {*map(self._root, self._model.outputs), *self._model.outputs}
         if self._backend is self._host:
             return keeps
-        made: dict[str, Backend] = {}
+        made: dict[Value, Backend] = {}
         for layer, backend in zip(layers, backends, strict=True):
             if not self._outline.is_alias(layer):
-                keeps.update(name for name in map(self._root, layer.inputs) if made.get(name, backend) is not backend)
-                made.update(dict.fromkeys(layer.outputs, backend))
+                keeps.update(v for v in map(self._root, layer.operands) if made.get(v, backend) is not backend)
+                made.update(dict.fromkeys(layer.results, backend))
         return keeps
 
-    def _lasting(self, name: str, backend: Backend, of: str | None = None) -> Operand:
-        """Make an operand whose storage no other value uses; its first use allocates the storage. `of` names the value
-        in the operand if the operand has another name.
-        """
-        spec, shape = self._outline.known[of or name], self._outline.shape(of or name)
+    def _lasting(self, value: Value, backend: Backend) -> Operand:
+        """Make an operand whose storage no other value uses; its first use allocates the storage."""
+        operand = self._operands[value, backend.backend_type] = self._separate(value, value.name, backend)
+        return operand
+
+    def _separate(self, value: Value, name: str, backend: Backend) -> Operand:
+        """Return an operand like a value, with storage of its own."""
+        spec, shape = self._outline.known[value], self._outline.shape(value)
 
         def make() -> Storage:
             storage = backend.alloc(shape, spec.dtype)
             self._owned.append(storage)
             return storage
 
-        operand = Operand(name, shape, spec.dtype, spec.value, make)
-        self._operands[name, backend.backend_type] = operand
-        return operand
+        return Operand(name, shape, spec.dtype, spec.value, make)
 
-    def _shared(self, name: str, backend: Backend) -> Operand:
+    def _shared(self, value: Value, backend: Backend) -> Operand:
         """Make an operand whose storage lies in the workspace."""
-        dtype, shape = self._outline.known[name].dtype, self._outline.shape(name)
-        operand = Operand(name, shape, dtype, storage=self._workspaces[backend.backend_type].take(shape, dtype))
-        self._operands[name, backend.backend_type] = operand
+        dtype, shape = self._outline.known[value].dtype, self._outline.shape(value)
+        operand = Operand(value.name, shape, dtype, storage=self._workspaces[backend.backend_type].take(shape, dtype))
+        self._operands[value, backend.backend_type] = operand
         return operand
 
-    def _made(self, name: str, backend: Backend) -> Operand:
+    def _made(self, value: Value, backend: Backend) -> Operand:
         """Return the operand of a layer's output. It lies within another value, or has its own storage, in which other
         values may lie already.
         """
         if self._sharing is not None:
-            within = self._sharing.within.get(name)
+            within = self._sharing.within.get(value)
             if within is not None:
-                return self._part(name, within, backend)
-            found = self._operands.get((name, backend.backend_type)) if name in self._sharing.wholes else None
+                return self._part(value, within, backend)
+            found = self._operands.get((value, backend.backend_type)) if value in self._sharing.wholes else None
             if found is not None:
                 return found
-        return self._lasting(name, backend) if name in self._keeps else self._shared(name, backend)
+        return self._lasting(value, backend) if value in self._keeps else self._shared(value, backend)
 
-    def _part(self, name: str, within: StorageRange, backend: Backend) -> Operand:
+    def _part(self, value: Value, within: Placed, backend: Backend) -> Operand:
         """Make the operand of a value that lies within another. The first such value allocates the whole storage."""
         key = (within.whole, backend.backend_type)
         whole = self._operands[key] if key in self._operands else self._made(within.whole, backend)
-        dtype, shape = self._outline.known[name].dtype, self._outline.shape(name)
+        dtype, shape = self._outline.known[value].dtype, self._outline.shape(value)
         assert self._placing is not None
-        storage = self._placing.part(whole.storage, within, shape, dtype)
-        operand = self._operands[name, backend.backend_type] = Operand(name, shape, dtype, storage=storage, part=within)
+        storage = self._placing.part(whole.storage, within.range, shape, dtype)
+        operand = Operand(value.name, shape, dtype, storage=storage, part=within.range)
+        self._operands[value, backend.backend_type] = operand
         return operand
 
-    def _operand(self, name: str, backend: Backend) -> Operand:
+    def _operand(self, value: Value, backend: Backend) -> Operand:
         """Return the operand of a value on a backend: one made before, a constant, an alias, or the target of a
         transfer.
         """
-        key = (name, backend.backend_type)
+        key = (value, backend.backend_type)
         found = self._operands.get(key)
         if found is not None:
             return found
-        spec, shape = self._outline.known[name], self._outline.shape(name)
-        value = spec.value
-        if value is None and spec.is_known:  # followed numbers: to read them here would tie the trace to their values
-            make = partial(self._constant_of, backend, name, spec)
+        name, spec, shape = value.name, self._outline.known[value], self._outline.shape(value)
+        constant = spec.value
+        if constant is None and spec.is_known:  # followed numbers: reading them would tie the trace to them
+            make = partial(self._constant_of, backend, value, spec)
             made = Operand(name, shape, spec.dtype, lambda: spec.bare_value, make)
-        elif value is not None:
-            constant = value
+        elif constant is not None:
+            array = constant
 
             def derive(kind: str, make: Make) -> Operand:
-                return self._derived(backend, name, constant, kind, make)
+                return self._derived(backend, value, array, kind, make)
 
-            made = Operand(name, shape, spec.dtype, value, lambda: self._constant(backend, name, constant), derive)
-        elif name in self._outline.roots:
-            root = self._operand(self._root(name), backend)
+            made = Operand(name, shape, spec.dtype, array, lambda: self._constant(backend, value, array), derive)
+        elif value in self._outline.roots:
+            root = self._operand(self._root(value), backend)
             whole, first = (root.name, 0) if root.part is None else (root.part.whole, root.part.first)
             at = StorageRange(whole, first, shape[-1] if shape else 1)
             made = Operand(name, shape, spec.dtype, None, lambda: root.storage, part=at)
         else:
-            made = self._transfer(name, backend)
+            made = self._transfer(value, backend)
         self._operands[key] = made
         return made
 
-    def _constant_of(self, backend: Backend, name: str, spec: PartialTensor) -> Storage:
-        value = spec.bare_value
-        assert value is not None
-        return self._constant(backend, name, value)
+    def _constant_of(self, backend: Backend, value: Value, spec: PartialTensor) -> Storage:
+        array = spec.bare_value
+        assert array is not None
+        return self._constant(backend, value, array)
 
-    def _constant(self, backend: Backend, name: str, value: Array) -> Storage:
-        storage = self._constants.storage(backend, name, value)
-        if name not in self._model.constants:
+    def _constant(self, backend: Backend, value: Value, array: Array) -> Storage:
+        storage = self._constants.storage(backend, value, array)
+        if value.constant is None:
             self._owned.append(storage)
         return storage
 
-    def _derived(self, backend: Backend, name: str, value: Array, kind: str, make: Make) -> Operand:
+    def _derived(self, backend: Backend, value: Value, array: Array, kind: str, make: Make) -> Operand:
         """Return the operand derived from a constant. All plans of the worker share it if the constant is the model's;
         otherwise the plan owns it.
         """
-        operand = self._constants.derived(backend, name, value, kind, make)
-        if name not in self._model.constants:
+        operand = self._constants.derived(backend, value, array, kind, make)
+        if value.constant is None:
             self._owned.append(operand.storage)
         return operand
 
-    def _transfer(self, name: str, backend: Backend) -> Operand:
+    def _transfer(self, value: Value, backend: Backend) -> Operand:
         other = self._host if backend is self._backend else self._backend
-        source = self._operands[name, other.backend_type]
-        target = self._lasting(name, backend)
-        self._segments.append(Transfer(name, source, target, self._backend))
+        source = self._operands[value, other.backend_type]
+        target = self._lasting(value, backend)
+        self._segments.append(Transfer(value.name, source, target, self._backend))
         return target
 
     # --- steps ---
 
     def _choose(self, layer: Layer) -> Backend:
         """Choose the backend of a layer: the plan's, unless the layer is shape arithmetic or the backend refuses it."""
-        if layer.on_host or id(layer) in self._host_layers:
+        if layer.on_host or layer in self._host_layers:
             return self._host
         if self._backend is self._host or self._outline.is_alias(layer):
             return self._backend
-        inputs = [self._described(name) if name else None for name in layer.inputs]
-        reason = self._backend.supports(layer, inputs, [self._described(name) for name in layer.outputs])
+        inputs = [None if value is None else self._described(value) for value in layer.inputs]
+        reason = self._backend.supports(layer, inputs, self._described_outputs(layer))
         if reason is None:
             return self._backend
         self._fall_back(layer, reason)
         return self._host
 
-    def _input_home(self, name: str, layers: Sequence[Layer], backends: Sequence[Backend]) -> Backend:
+    def _input_home(self, value: Value, layers: Sequence[Layer], backends: Sequence[Backend]) -> Backend:
         """Choose where to upload a model's input: to the backend if any layer reads it there, else to the host. Where
         both read it, the host has it first, for to read it back would wait.
         """
-        if any(id(layer) in self._host_layers and name in map(self._root, layer.inputs) for layer in layers):
+        if any(layer in self._host_layers and value in map(self._root, layer.operands) for layer in layers):
             return self._host
         for layer, backend in zip(layers, backends, strict=True):
-            reads = name in map(self._root, layer.inputs)
+            reads = value in map(self._root, layer.operands)
             if reads and backend is self._backend and not self._outline.is_alias(layer):
                 return self._backend
         return self._host
@@ -243,8 +245,8 @@ class Planner:
             self._at(layer.name)
         if not self._outline.is_alias(layer):
             workspace = self._workspaces[backend.backend_type]
-            given = [self._operand(name, backend) if name else None for name in layer.inputs]
-            made = [self._made(name, backend) for name in layer.outputs]
+            given = [None if value is None else self._operand(value, backend) for value in layer.inputs]
+            made = self._outputs_of(layer, backend)
 
             def scratch(shape: Sequence[int], dtype: DataType) -> Operand:
                 return Operand("", shape, dtype, storage=workspace.scratch(shape, dtype))
@@ -254,13 +256,33 @@ class Planner:
             workspace.end_layer()
         self._give_back_after(index)
 
-    def _described(self, name: str) -> Operand:
-        """Describe a value by an operand without storage.
+    def _outputs_of(self, layer: Layer, backend: Backend) -> list[Operand]:
+        """Return the operands of a layer's outputs. One that it leaves out has no name, and memory for this layer."""
+        made = list[Operand]()
+        for value, described in zip(layer.outputs, self._described_outputs(layer), strict=True):
+            if value is None:
+                storage = self._workspaces[backend.backend_type].scratch(described.shape, described.dtype)
+                made.append(Operand("", described.shape, described.dtype, storage=storage))
+            else:
+                made.append(self._made(value, backend))
+        return made
 
-        An unused output has an empty name, and its layer leaves it out.
-        """
-        spec = self._outline.known[name]
-        return Operand(name, self._outline.shape(name), spec.dtype, spec.value)
+    def _described_outputs(self, layer: Layer) -> list[Operand]:
+        """Describe all outputs of a layer by operands without storage."""
+        described = list[Operand]()
+        for index, value in enumerate(layer.outputs):
+            if value is None:
+                spec = self._outline.unused[layer, index]
+                assert spec.shape is not None
+                described.append(Operand("", spec.shape.to_shape(), spec.dtype))
+            else:
+                described.append(self._described(value))
+        return described
+
+    def _described(self, value: Value) -> Operand:
+        """Describe a value by an operand without storage."""
+        spec = self._outline.known[value]
+        return Operand(value.name, self._outline.shape(value), spec.dtype, spec.value)
 
     def _fall_back(self, layer: Layer, reason: str) -> None:
         where = self._backend.backend_type
@@ -268,7 +290,7 @@ class Planner:
             raise FallbackError(
                 f"layer {layer.name!r} ({layer.op}) cannot run on {where}: {reason}; without strict it runs on the CPU"
             )
-        size = sum(self._outline.shape(name).size for name in layer.outputs)
+        size = sum(self._outline.shape(value).size for value in layer.results)
         self._fallbacks.append(Fallback(layer.name, layer.op, reason, size))
         if (layer.name, where) not in _reported:
             _reported.add((layer.name, where))
@@ -291,32 +313,29 @@ class Planner:
 
     def _give_back_after(self, index: int) -> None:
         """Give back the storage of the values that this layer is the last to use."""
-        for name in self._ends[index]:
+        for value in self._ends[index]:
             for backend_type, workspace in self._workspaces.items():
-                operand = self._operands.get((name, backend_type))
+                operand = self._operands.get((value, backend_type))
                 if operand is not None and operand.has_storage:
                     workspace.give_back(operand.storage)
 
-    def _output(self, name: str) -> Tensor:
+    def _output(self, index: int) -> Tensor:
         """Return the tensor of an output, in its own storage. Data of an input or a constant is copied there."""
-        spec, shape, root = self._outline.known[name], self._outline.shape(name), self._root(name)
-        if spec.is_known or root in self._inputs or self._outputs_share(root, name):
-            copy = Layer("Copy", f"copy of {name}", [name], [name])
-            plain = Operand(name, shape, spec.dtype, spec.value)  # its numbers may not be for this backend
+        value = self._model.outputs[index]
+        spec, shape, root = self._outline.known[value], self._outline.shape(value), self._root(value)
+        earlier = map(self._root, self._model.outputs[:index])
+        if spec.is_known or root in self._model.inputs or root in earlier:
+            copy = Layer("Copy", f"copy of {value.name}", [Value(value.name)], [Value(value.name)])
+            plain = Operand(value.name, shape, spec.dtype, spec.value)  # its numbers may not be for this backend
             where = self._backend if self._backend.supports(copy, [plain], [plain]) is None else self._host
-            target = self._lasting(f"{name}:output", where, name)
+            target = self._separate(value, f"{value.name}:output", where)
             if shape.size:
-                steps = where.lower(copy, [self._operand(name, where)], [target], self._no_scratch)
+                steps = where.lower(copy, [self._operand(value, where)], [target], self._no_scratch)
                 self._append(where, steps, copy.name)
         else:
             where = self._backend if (root, self._backend.backend_type) in self._operands else self._host
-            target = self._operand(name, where)
-        return Tensor.over(target.storage, shape, spec.dtype, name)
-
-    def _outputs_share(self, root: str, name: str) -> bool:
-        """Whether an earlier output of the model already owns this data."""
-        names = self._model.output_names
-        return root in map(self._root, names[: names.index(name)])
+            target = self._operand(value, where)
+        return Tensor.over(target.storage, shape, spec.dtype, value.name)
 
     def _no_scratch(self, shape: Sequence[int], dtype: DataType) -> Operand:
         raise AssertionError("a copy needs no scratch")

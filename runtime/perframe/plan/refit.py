@@ -18,7 +18,7 @@ from perframe.backends.operand import Operand
 from perframe.backends.protocol import Access, Backend
 from perframe.backends.refit import Chooser, Following, SizedProgram
 from perframe.errors import InferenceError, InputError
-from perframe.model import Model
+from perframe.model import Subgraph
 from perframe.plan.constants import ConstantPool
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment
@@ -153,9 +153,9 @@ class _Family:
 class Templates:
     """The templates of one part of a model. Workers ask them for plans, and start tracing in jobs."""
 
-    def __init__(self, model: Model, backend: Following) -> None:
+    def __init__(self, model: Subgraph, backend: Following) -> None:
         self._backend = backend.apart()
-        self._dims = OpenDims([value.shape for value in model.inputs])
+        self._dims = OpenDims([value.spec.shape for value in model.inputs])
         self._constants = ConstantPool(model.constants)
         self._lock = new_lock()  # held while a plan is chosen and fitted, and while templates change
         self._busy = threading.Lock()  # held while a job traces the part

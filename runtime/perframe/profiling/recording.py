@@ -18,7 +18,7 @@ from perframe.errors import ClosedError
 from perframe.execution.planned_part import PlannedPart
 from perframe.execution.report import StepReport, reporter
 from perframe.execution.worker import Worker
-from perframe.model import Model
+from perframe.model import Subgraph
 from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
 from perframe.tensor import BackendType, TensorShape
@@ -42,7 +42,7 @@ class SegmentRuns:
     `segment` lives on until the profile is gone, even if its plan is released, and `layers` are its steps' layers.
     """
 
-    model: Model
+    part: Subgraph
     input_shapes: Sequence[TensorShape]
     segment: Segment | Transfer
     layers: Sequence[str]
@@ -57,7 +57,7 @@ class SegmentRuns:
     @cached_property
     def steps(self) -> list[StepReport]:
         """The facts of the steps."""
-        report = reporter(self.model, self.input_shapes)
+        report = reporter(self.part, self.input_shapes)
         return [report(layer, self.backend, None) for layer in self.layers]
 
     def step_times(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

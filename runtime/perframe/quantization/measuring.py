@@ -14,7 +14,6 @@ from perframe.model import Array, Layer, Model
 from perframe.quantization.samples import checked
 from perframe.quantization.watching import Watch
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def measure_errors(
     relative = {name: _ratio(noise[name], signal[name]) for name in common}
     rows = []
     for name, layer in common.items():
-        inherited = max((relative.get(source, 0.0) for source in layer.inputs), default=0.0)
+        inherited = max((relative.get(source, 0.0) for source in layer.input_names), default=0.0)
         rows.append(LayerError(layer.name, layer.op, name, relative[name], inherited))
     outputs = {name: relative[name] for name in model.output_names if name in relative}
     return QuantizationErrors(runs, tuple(sorted(rows, key=lambda row: -row.relative)), outputs)
@@ -93,15 +92,15 @@ def measure_errors(
 
 def _made(model: Model) -> dict[str, Layer]:
     """The tensors of float32 that layers make, in run order. Constants that layers expand are not among them."""
-    specs: dict[str, PartialTensor] = model.infer()
-    fixed, made = set(model.constants), dict[str, Layer]()
+    model.infer()
+    fixed, made = set(model.constant_values), dict[str, Layer]()
     for layer in model.layers:
-        if layer.inputs and all(name in fixed or not name for name in layer.inputs):
-            fixed.update(layer.outputs)
+        if layer.inputs and fixed.issuperset(layer.operands):
+            fixed.update(layer.results)
             continue
-        for name in layer.outputs:
-            if name and specs[name].dtype is DataType.FLOAT32 and specs[name].kind == "tensor":
-                made[name] = layer
+        for value in layer.results:
+            if value.spec.dtype is DataType.FLOAT32 and value.spec.kind == "tensor":
+                made[value.name] = layer
     return made
 
 

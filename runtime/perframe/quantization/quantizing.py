@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
@@ -15,7 +14,7 @@ import numpy as np
 from perframe.backends import evaluator
 from perframe.errors import InputError, ModelError
 from perframe.importers.loading import load
-from perframe.model import Layer, Model
+from perframe.model import Model
 from perframe.passes import optimize, remove_unused
 from perframe.passes.prepared import freeze
 from perframe.quantization.choosing import PRODUCTS, choose
@@ -106,7 +105,9 @@ class _Search:
         samples: Iterable[Sample] = checked(self._model, calibration)
         if max_error is not None:
             samples = list(samples)
-        self._found = histograms(self._model, choose(self._model, left).values, samples, self._progress)
+        self._found = histograms(
+            self._model, [v.name for v in choose(self._model, left).values], samples, self._progress
+        )
         quantized = self._quantized(left)
         while max_error is not None:
             errors = measure_errors(self._model, quantized, samples)
@@ -136,19 +137,9 @@ class _Search:
 
 def copied(model: Model) -> Model:
     """Return a copy of a model that can be changed. It shares the arrays of its constants."""
-    layers = [
-        replace(layer, inputs=list(layer.inputs), outputs=list(layer.outputs), attributes=_copied(layer))
-        for layer in model.layers
-    ]
-    made = Model(model.inputs, model.outputs, layers, model.constants, model.name)
+    made = model.copy(with_bodies=True)
     made.producer, made.opsets, made.optimized = model.producer, dict(model.opsets), model.optimized
     return made
-
-
-def _copied(layer: Layer) -> dict[str, Any]:
-    bodies: Mapping[str, Model] = layer.attributes.get("bodies", {})
-    changed = {"bodies": {name: copied(body) for name, body in bodies.items()}} if bodies else {}
-    return dict(layer.attributes) | changed
 
 
 def check_layers(model: Model, exclude: Iterable[str]) -> set[str]:
@@ -171,10 +162,10 @@ def check_layers(model: Model, exclude: Iterable[str]) -> set[str]:
                 f"{model.name} is quantized already: layer {layer.name!r} is a {layer.op}; quantize the float model "
                 "that it was made from"
             )
-        small = model.constants.get(layer.inputs[0]) if layer.op == "Cast" else None
+        small = layer.input(0).constant if layer.op == "Cast" else None
         if small is not None and small.dtype == np.float16:
             raise ModelError(
-                f"{model.name} is quantized already: its weights {layer.outputs[0]!r} are float16; quantize the model "
+                f"{model.name} is quantized already: its weights {layer.output.name!r} are float16; quantize the model "
                 "of float32 that it was made from"
             )
     return set(left)

@@ -8,7 +8,7 @@ import numpy as np
 
 from perframe.errors import InputError
 from perframe.execution.worker import Worker
-from perframe.model import Array, Model, Value
+from perframe.model import Array, Model
 from perframe.quantization.ranges import Histogram
 from perframe.quantization.samples import Sample
 from perframe.tensor import Tensor
@@ -20,12 +20,12 @@ class Watch:
     """A worker on the CPU of a model that also outputs some inner values, by their names. Use it in a `with` block."""
 
     def __init__(self, model: Model, names: Iterable[str]) -> None:
-        specs, given = model.infer(), {value.name for value in model.inputs}
+        given = {value.name for value in model.inputs}
         self.names = [name for name in dict.fromkeys(names) if name not in given]
         self._inputs = [name for name in dict.fromkeys(names) if name in given]
-        have = set(model.output_names)
-        added = [Value(name, specs[name].dtype, specs[name].shape) for name in self.names if name not in have]
-        self._worker = Worker(Model(model.inputs, [*model.outputs, *added], model.layers, model.constants, model.name))
+        watched = model.copy()
+        watched.keep_outputs([*dict.fromkeys((*watched.output_names, *self.names))])
+        self._worker = Worker(watched)
 
     def __enter__(self) -> Watch:
         return self

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from perframe.errors import ModelError
-from perframe.model import Array, Layer, Model
+from perframe.model import Array, Layer, Model, Value
+from perframe.passes.match import constant_of
 from perframe.quantization.numbers import Scales, asymmetric, best_symmetric, rounded, symmetric
 from perframe.tensor import DataType
 
@@ -30,11 +31,11 @@ class Role:
 
 
 def _gemm(layer: Layer) -> list[Role]:
-    return [Role(1, 0, 1) if layer.attributes.get("transB") else Role(1, 1, 0)]
+    return [Role(1, 0, 1) if layer.transB else Role(1, 1, 0)]
 
 
 def _gather(layer: Layer) -> list[Role]:
-    return [Role(0, 0, -1)] if layer.attributes.get("axis", 0) == 0 else []
+    return [Role(0, 0, -1)] if layer.axis == 0 else []
 
 
 _RECURRENT = [Role(1, 1, 2), Role(2, 1, 2)]
@@ -54,11 +55,16 @@ ROLES: dict[str, Callable[[Layer], list[Role]]] = {
 class Weights:
     """A constant that a layer multiplies, or chooses rows of. Its axes count from 0."""
 
-    name: str
+    value: Value
     values: Array
     columns: int
     rows: int
     layer: Layer
+
+    @property
+    def name(self) -> str:
+        """The name of the constant."""
+        return self.value.name
 
 
 @dataclass(frozen=True)
@@ -69,12 +75,12 @@ class Store:
     block_size: int
     per_tensor: bool
 
-    def layer(self, op: str, name: str, inputs: list[str], output: str, **attributes: object) -> Layer:
+    def layer(self, op: str, name: str, inputs: list[Value], output: Value, **attributes: object) -> Layer:
         """Return a layer of one output."""
         return Layer(op, f"{name}/{op}", inputs, [output], dict(attributes))
 
-    def constant(self, name: str, value: Array) -> str:
-        """Add a constant, and return its name."""
+    def constant(self, name: str, value: Array) -> Value:
+        """Return a new constant."""
         return self.model.add_constant(name, np.asarray(value))
 
 
@@ -91,7 +97,7 @@ def _float16(store: Store, weights: Weights) -> list[Layer]:
             "float16 ends at 65504: exclude the layer, or choose int8"
         )
     small = store.constant(f"{weights.name}/float16", values)
-    return [store.layer("Cast", weights.name, [small], weights.name, to=DataType.FLOAT32)]
+    return [store.layer("Cast", weights.name, [small], weights.value, to=DataType.FLOAT32)]
 
 
 def _bytes(dtype: DataType) -> Format:
@@ -117,7 +123,7 @@ def dequantized(store: Store, weights: Weights, scales: Scales, dtype: DataType)
     if scales.zero is not None:
         inputs.append(store.constant(f"{weights.name}/zero", scales.zero.reshape(() if whole else -1)))
     attributes = {} if whole else {"axis": weights.columns}
-    return [store.layer("DequantizeLinear", weights.name, inputs, weights.name, **attributes)]
+    return [store.layer("DequantizeLinear", weights.name, inputs, weights.value, **attributes)]
 
 
 def _int4(store: Store, weights: Weights) -> list[Layer]:
@@ -139,13 +145,13 @@ def _int4(store: Store, weights: Weights) -> list[Layer]:
         store.constant(f"{weights.name}/scale", np.ascontiguousarray(np.moveaxis(scales.scale[..., 0], -1, axis))),
     ]
     if not spreads:
-        made = store.layer("DequantizeLinear", weights.name, inputs, weights.name, axis=axis, block_size=block)
+        made = store.layer("DequantizeLinear", weights.name, inputs, weights.value, axis=axis, block_size=block)
         return [made]
-    matrix = store.model.names.free(f"{weights.name}/matrix")
+    matrix = Value(f"{weights.name}/matrix")
     shape = store.constant(f"{weights.name}/shape", np.array(weights.values.shape, np.int64))
     return [
         store.layer("DequantizeLinear", weights.name, inputs, matrix, axis=axis, block_size=block),
-        store.layer("Reshape", weights.name, [matrix, shape], weights.name),
+        store.layer("Reshape", weights.name, [matrix, shape], weights.value),
     ]
 
 
@@ -157,19 +163,19 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def weights_of(model: Model, layer: Layer) -> Iterator[Weights]:
+def weights_of(layer: Layer) -> Iterator[Weights]:
     """Yield the constants of float32 that a layer multiplies. Raises ModelError if they are not finite."""
     roles = ROLES.get(layer.op)
     for role in roles(layer) if roles is not None else ():
-        name = layer.inputs[role.index] if role.index < len(layer.inputs) else ""
-        values = model.constants.get(name)
-        if values is None or values.dtype != np.float32 or values.ndim < 2 or not values.size:
+        value = layer.inputs[role.index] if role.index < len(layer.inputs) else None
+        values = constant_of(value)
+        if value is None or values is None or values.dtype != np.float32 or values.ndim < 2 or not values.size:
             continue
-        if name in model.output_names:
+        if value.is_output:
             continue
         if not np.isfinite(values).all():
-            raise ModelError(f"layer {layer.name!r} ({layer.op}): its weights {name!r} hold NaN or infinity")
-        yield Weights(name, values, role.columns % values.ndim, role.rows % values.ndim, layer)
+            raise ModelError(f"layer {layer.name!r} ({layer.op}): its weights {value.name!r} hold NaN or infinity")
+        yield Weights(value, values, role.columns % values.ndim, role.rows % values.ndim, layer)
 
 
 def quantize_weights(model: Model, kind: str, exclude: set[str], per_tensor: bool, block_size: int) -> int:
@@ -178,14 +184,14 @@ def quantize_weights(model: Model, kind: str, exclude: set[str], per_tensor: boo
     `kind` is one of FORMATS. Raises ModelError for weights that it cannot hold.
     """
     store, made, count = Store(model, block_size, per_tensor), list[Layer](), 0
-    kept = {name for layer in model.layers if layer.name in exclude for name in layer.inputs}
-    for layer in list(model.layers):
-        for weights in weights_of(model, layer):
-            if weights.values.size >= LEAST_ELEMENTS and weights.name not in kept:
+    kept = {value for layer in model.layers if layer.name in exclude for value in layer.operands}
+    for layer in model.layers:
+        for weights in weights_of(layer):
+            if weights.values.size >= LEAST_ELEMENTS and weights.value not in kept:
                 made += FORMATS[kind](store, weights)
-                del model.constants[weights.name]
+                weights.value.constant = None
                 count += 1
         for body in layer.attributes.get("bodies", {}).values():
             count += quantize_weights(body, kind, exclude, per_tensor, block_size)
-    model.layers[:0] = made
+    model.layers = [*made, *model.layers]
     return count

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from perframe.execution.once import run
 from perframe.execution.planned_part import PlannedPart
 from perframe.execution.worker import Worker
 from perframe.importers.loading import load
-from perframe.model import Model
+from perframe.model import Model, Value
 from perframe.plan.refit import FittedPlan
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 from perframe.testing.cases import Array, Case
@@ -57,8 +56,9 @@ def check_open_dims(model: Model, case: Case, expected: Sequence[Array]) -> None
 
     The sizes of every plan must be followed, and the template must serve the sizes that it was made from.
     """
-    inputs = [replace(value, shape=_open(value.shape)) for value in model.inputs]
-    opened = Model(inputs, model.outputs, model.layers, model.constants, model.name)
+    opened = model.copy()
+    for value in opened.inputs:
+        value.declared = value.spec.with_shape(_open(value.shape))
     with waiting_for_kernels(), Worker(opened) as worker:
         _compare_run(worker, case, expected)
         for part in trace(worker):
@@ -98,11 +98,10 @@ def check_inference(model: Model, case: Case, actual: Mapping[str, Array], loose
 
     Shapes, dtypes and integers must be equal. Floats may differ as much as the case allows.
     """
-    given = {value.name: value for value in model.inputs}
-    known = {name: PartialTensor.of(value) for name, value in case.fed.items()}
-    dims = {name: PartialTensor(value.dtype, _open(value.shape)) for name, value in given.items()}
-    ranks = {name: PartialTensor(value.dtype, None) for name, value in given.items()}
-    exact = model.infer(known)
+    known = {value: PartialTensor.of(case.fed[value.name]) for value in model.inputs}
+    dims = {value: PartialTensor(value.dtype, _open(value.shape)) for value in model.inputs}
+    ranks = {value: PartialTensor(value.dtype, None) for value in model.inputs}
+    exact = _specs(model, known)
     for name, value in actual.items():
         assert exact[name].shape == value.shape, f"infer says {name} is {exact[name]}, and it is {value.shape}"
         assert exact[name].dtype == value.dtype.name, f"infer says {name} is {exact[name]}, and it is {value.dtype}"
@@ -113,7 +112,11 @@ def check_inference(model: Model, case: Case, actual: Mapping[str, Array], loose
             np.testing.assert_array_equal(claimed, value)
     for inputs in (dims, ranks):
         for name, value in actual.items():
-            spec = model.infer(inputs)[name]
+            spec = _specs(model, inputs)[name]
             assert spec.dtype == value.dtype.name, f"infer says {name} is {spec.dtype} if it knows less"
             if spec.shape is not None:
                 assert spec.shape.accepts(value.shape), f"infer says {name} is {spec}, and it is {value.shape}"
+
+
+def _specs(model: Model, known: Mapping[Value, PartialTensor]) -> dict[str, PartialTensor]:
+    return {value.name: spec for value, spec in model.specs(known).items()}

@@ -74,8 +74,8 @@ class Builder:
     def rename(self, old: str, new: str) -> None:
         """Give a value that a layer makes another name."""
         for layer in self.layers:
-            layer.inputs = [new if name == old else name for name in layer.inputs]
-            layer.outputs = [new if name == old else name for name in layer.outputs]
+            for value in (*layer.operands, *layer.results):
+                value.name = new if value.name == old else value.name
             if old in layer.attributes.get("captures", ()):
                 raise AssertionError(old)
         self.specs[new] = self.specs.pop(old)

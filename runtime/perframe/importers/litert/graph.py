@@ -68,7 +68,7 @@ class _Import:
         if self.problems:
             raise UnsupportedOperatorError(self.file.name, self.problems, "version")
         made = [scope.output(index, name) for index, name in zip(graph.outputs, outputs, strict=True)]
-        used = {name for layer in builder.layers for name in layer.inputs} | set(outputs)
+        used = {name for layer in builder.layers for name in layer.input_names} | set(outputs)
         constants = {name: value for name, value in builder.constants.items() if name in used}
         model = Model(values, made, builder.layers, constants, self.file.name)
         model.verify()
@@ -283,7 +283,7 @@ class Scope:
         value = self.stored(tensor)
         if self.dtype(tensor) in (DataType.COMPLEX64, DataType.COMPLEX128):
             raise ModelError(f"{self.around.file.name}: output {name!r} is complex, which no layer makes")
-        layers = [layer for layer in builder.layers if value in layer.outputs]
+        layers = [layer for layer in builder.layers if value in layer.output_names]
         captured = any(value in layer.attributes.get("captures", ()) for layer in builder.layers)
         taken = [other for other in self.graph.outputs if self.values.get(other) == value]
         if not layers or len(taken) > 1 or captured:
