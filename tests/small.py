@@ -11,6 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
+from perframe.tensor.partial import PartialTensor
 
 KINDS = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
 
@@ -40,6 +41,12 @@ def load(
     )
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     return pf.load(onnx.shape_inference.infer_shapes(proto), optimize=optimize)
+
+
+def specs(model: pf.Model, known: Mapping[str, PartialTensor] | None = None) -> dict[str, PartialTensor]:
+    """The spec of each value by its name, with the specs in `known` for inputs."""
+    given = {value: known[value.name] for value in model.inputs if known and value.name in known}
+    return {value.name: spec for value, spec in model.specs(given).items()}
 
 
 class Gate:

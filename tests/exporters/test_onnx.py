@@ -331,7 +331,7 @@ def test_a_failure_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest.Monk
             raise OSError("the disk is full")
 
     monkeypatch.setattr("os.fsync", fails)
-    model.constants["w"] = model.constants["w"] * 2
+    model.value("w").constant = model.constants["w"] * 2
     with pytest.raises(pf.ModelError, match="the disk is full"):
         pf.save(model, tmp_path / "m.onnx")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -13,7 +13,7 @@ from onnx import TensorProto
 import perframe as pf
 from gl.graphs import graph
 from perframe.backends.gl import compute
-from perframe.model import Layer, Value
+from perframe.model import Layer
 
 random = np.random.default_rng(5)
 BOTH = {"weights": "float16", "activations": "float16"}
@@ -29,13 +29,19 @@ def rounded(x: Any) -> Any:
 
 def between_copies(model: pf.Model) -> pf.Model:
     """The model between copies of its inputs and outputs of float32: what it reads and makes lies between layers."""
-    floats = [value.name for value in model.inputs if value.dtype == pf.DataType.FLOAT32]
-    before = [Layer("Copy", f"before {name}", [name], [f"{name}:read"]) for name in floats]
-    after = [Layer("Copy", f"after {name}", [name], [f"{name}:made"]) for name in model.output_names]
-    for layer in model.layers:
-        layer.inputs = [f"{name}:read" if name in floats else name for name in layer.inputs]
-    outputs = [Value(f"{value.name}:made", value.dtype, value.shape) for value in model.outputs]
-    return pf.Model(model.inputs, outputs, [*before, *model.layers, *after], model.constants, model.name)
+    for value in model.inputs:
+        if value.dtype == pf.DataType.FLOAT32:
+            copy = Layer("Copy", f"before {value.name}", [value], [f"{value.name}:read"])
+            model.replace_uses(value, copy.output)
+            model.layers = [copy, *model.layers]
+    outputs = []
+    for value in model.outputs:
+        copy = Layer("Copy", f"after {value.name}", [value], [f"{value.name}:made"])
+        model.insert(copy)
+        copy.output.declared = value.declared
+        outputs.append(copy.output)
+    model.outputs = outputs
+    return model
 
 
 # An operator, the shapes of its inputs, its attributes, and its constants. Odd sizes leave a half of a word over.

@@ -29,7 +29,7 @@ def _spoiling(run: Callable[..., int]) -> Callable[..., int]:
         changes = run(model, evaluate)
         if changes:
             layer = next(layer for layer in model.layers if layer.op == "Conv" and layer.epilogue)
-            layer.inputs[1] = model.add_constant("spoilt", model.constants[layer.inputs[1]] * np.float32(1.01))
+            layer.set_input(1, model.add_constant("spoilt", layer.w.constant * np.float32(1.01)))
         return changes
 
     return spoilt

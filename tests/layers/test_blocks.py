@@ -14,6 +14,7 @@ from perframe.errors import PerframeError
 from perframe.model import Layer, Model, Value
 from perframe.tensor import DataType
 from perframe.tensor.partial import DynamicTensorShape
+from small import specs
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -25,7 +26,7 @@ def random(*shape: int) -> Any:
 def model_of(layers: list[Layer], inputs: Shapes, constants: dict[str, Any]) -> Model:
     values = [Value(name, DataType.FLOAT32, DynamicTensorShape(shape)) for name, shape in inputs.items()]
     made = Model(values, [], layers, constants)
-    spec = made.infer()["y"]
+    spec = specs(made)["y"]
     return Model(values, [Value("y", spec.dtype, spec.shape)], layers, constants)
 
 

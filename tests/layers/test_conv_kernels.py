@@ -152,11 +152,11 @@ def model(case: Conv, given: dict[str, Any]) -> Model:
     layers = [Layer("ConvTranspose" if case.transposed else "Conv", "conv", ["x", "w", "b"], ["0"], attributes)]
     constants = {"w": given["w"], "b": given["b"], "low": np.float32(-0.5), "high": np.float32(0.25)}
     if case.addend:
-        layers.append(Layer("Add", "add", ["z", layers[-1].outputs[0]], ["1"]))
+        layers.append(Layer("Add", "add", ["z", layers[-1].output.name], ["1"]))
     if case.after:
-        inputs = [layers[-1].outputs[0], *(("low", "high") if case.after == "Clip" else ())]
+        inputs = [layers[-1].output.name, *(("low", "high") if case.after == "Clip" else ())]
         layers.append(Layer(case.after, "after", inputs, ["2"]))
-    layers[-1].outputs = ["y"]
+    layers[-1].output.name = "y"
     values = [Value(n, DataType.FLOAT32, DynamicTensorShape(given[n].shape)) for n in ("x", "z") if n in given]
     output = Value("y", DataType.FLOAT32, DynamicTensorShape(case.output))
     return Model(values, [output], layers, {name: np.asarray(value) for name, value in constants.items()})

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
 from perframe.testing import Case, Draw, check, ints
+from small import specs
 
 draw = Draw(37)
 
@@ -80,7 +81,7 @@ def flattening() -> pf.Model:
 
 
 def test_shape_arithmetic_keeps_named_dims() -> None:
-    made = flattening().infer()["y"]
+    made = specs(flattening())["y"]
     assert made.shape is not None
     assert (made.shape[0], made.shape[2]) == ("batch", "width")
 

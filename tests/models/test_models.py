@@ -13,6 +13,7 @@ from models.zoo import ZOO, Entry, expected, given
 from perframe.backends import evaluator
 from perframe.passes import prepare
 from perframe.tensor.partial import PartialTensor
+from small import specs
 
 TOLERANCE = 1e-3  # of the largest output
 IMAGES = (None, "astronaut.png", "coffee.png")
@@ -71,7 +72,7 @@ def test_passes_make_a_model_smaller(entry: Entry) -> None:
 def test_shapes_are_known_before_the_run() -> None:
     for entry in ZOO[:4]:
         model = pf.load(entry.file)
-        made = model.infer({model.inputs[0].name: PartialTensor.of(given(entry, None))})
+        made = specs(model, {model.inputs[0].name: PartialTensor.of(given(entry, None))})
         for name, value in expected(entry, None).items():
             assert made[name].shape == value.shape
 

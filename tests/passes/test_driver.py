@@ -16,8 +16,10 @@ from passes.graphs import graph, node, random
 from perframe.backends import evaluator
 from perframe.command_line.cli import app
 from perframe.errors import InferenceError, PassError
+from perframe.model import Value
 from perframe.passes import PREPARATIONS, fold_constants, merge_moves, optimize, preparations, prepare, remove_noops
 from perframe.tensor.partial import PartialTensor
+from small import specs
 
 RUNNER = CliRunner()
 
@@ -93,7 +95,7 @@ def test_the_command_tells_the_origins(tmp_path: Path) -> None:
 
 def _breaking(model: pf.Model, _evaluate: Any) -> int:
     """Let a layer read what no layer makes."""
-    model.layers[-1].inputs[0] = "nothing"
+    model.layers[-1].set_input(0, Value("nothing"))
     return 1
 
 
@@ -214,6 +216,6 @@ def test_an_open_dim_may_not_be_one() -> None:
     assert model.report is not None and model.report.after.multiply_adds is None
     assert pf.inspect(made).layers[0].multiply_adds is None
     with pytest.raises(InferenceError, match=r"third input of Gemm.* does not broadcast"):
-        model.infer({"w": PartialTensor.of(random(3, 5))})
+        specs(model, {"w": PartialTensor.of(random(3, 5))})
     x, w = random(2, 3), random(3, 4, seed=1)
     np.testing.assert_allclose(pf.run(model, {"x": x, "w": w})["y"], 0.5 * x @ w + random(4), rtol=1e-5)

@@ -33,7 +33,7 @@ HEADS = to_heads(["batch", "tokens", 12], "b s four rest")
 def target(model: Any) -> list[int] | None:
     """The constant to which the model reshapes; None where it is no constant."""
     layer = next(layer for layer in model.layers if layer.op == "Reshape")
-    found = model.constants.get(layer.inputs[1])
+    found = layer.input(1).constant
     return None if found is None else found.tolist()
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import perframe as pf
 from perframe.backends.cpu.lowering import gemm
-from perframe.model import Layer
+from perframe.model import Layer, Value
 from perframe.passes.prepared import freeze
 from perframe.plan.constants import AS_IT_IS
 from small import load, node
@@ -126,17 +126,17 @@ def test_workers_may_begin_at_once(packs: list[tuple[int, ...]]) -> None:
 
 
 def replace_constant(model: pf.Model) -> None:
-    model.constants["w"] = model.constants["w"] * 2
+    model.value("w").constant = model.constants["w"] * 2
 
 
 def change_in_place(model: pf.Model) -> None:
-    model.constants["w"] *= 2
+    np.multiply(model.constants["w"], 2, out=model.constants["w"])
 
 
 def add_layer(model: pf.Model) -> None:
-    model.add_constant("two", np.float32(2).reshape(()))
-    model.layers[-1].outputs = ["half"]
-    model.layers.append(Layer("Mul", "double", ["half", "two"], ["y"]))
+    two, last, result = model.add_constant("two", np.float32(2).reshape(())), model.layers[-1], model.outputs[0]
+    last.outputs = [Value("half")]
+    model.insert(Layer("Mul", "double", [last.output, two], [result]))
 
 
 @pytest.mark.parametrize("change", [replace_constant, change_in_place, add_layer])
@@ -146,7 +146,7 @@ def test_a_model_that_was_changed_is_prepared_again(
     """And the worker from before goes on as it was."""
     model = conv()
     if change is change_in_place:
-        model.constants["w"] = np.array(W)
+        model.value("w").constant = np.array(W)
     with pf.Worker(model, backend, backend_context) as before:
         result(before)
         change(model)
@@ -177,8 +177,8 @@ def test_workers_of_all_backends(backend: str, backend_context: Any) -> None:
 def test_constants_of_a_loaded_model_need_no_copy() -> None:
     model = conv()
     assert not any(value.flags.writeable for value in model.constants.values())
-    own, others = load([node("Neg", "x", "y")], {"x": [2]}), conv()
-    own.constants.update(a=np.ones(2), **others.constants)
-    others.constants["w"] = own.constants["w"] = np.array(W)
+    own, others = conv(), conv()
+    own.value("w").constant = others.value("w").constant = np.array(W)
+    own.value("b").constant = np.array(own.constants["b"])
     freeze(own, besides=others)
-    assert not own.constants["a"].flags.writeable and own.constants["w"].flags.writeable
+    assert not own.constants["b"].flags.writeable and own.constants["w"].flags.writeable

@@ -20,6 +20,7 @@ from perframe.model import Layer, Model, Value
 from perframe.passes import optimize
 from perframe.tensor import DataType
 from perframe.tensor.partial import Dim, DynamicTensorShape, NotKnownError, PartialTensor, Symbol, dim_product, dim_sum
+from small import specs
 
 INT64 = DataType.INT64
 NAMES = ("n", "m", None)
@@ -180,13 +181,13 @@ def concretely(graph: Arithmetic) -> dict[str, PartialTensor]:
     known["x"] = PartialTensor(DataType.FLOAT32, DynamicTensorShape(graph.sizes))
     kept = []
     for layer in graph.layers:
-        if all(name in known for name in layer.inputs):
+        if all(name in known for name in layer.input_names):
             try:
-                (made,) = layer.infer([known[name] for name in layer.inputs])
+                (made,) = layer.infer([known[name] for name in layer.input_names])
             except pf.InferenceError:
                 continue
             if made.shape is not None and made.shape.size is not None and made.shape.size <= LARGEST:
-                known[layer.outputs[0]] = made
+                known[layer.output.name] = made
                 kept.append(layer)
     graph.layers = kept
     return known
@@ -219,9 +220,9 @@ def test_less_known_shapes_give_less_and_nothing_else(data: st.DataObject) -> No
         graph.step()
     truth = concretely(graph)
     value = Value("x", DataType.FLOAT32, DynamicTensorShape(graph.dims))
-    claims = Model([value], [], graph.layers, graph.constants).infer()
+    claims = specs(Model([value], [], graph.layers, graph.constants))
     for layer in graph.layers:
-        name = layer.outputs[0]
+        name = layer.output.name
         assert generalises(claims[name], truth[name], names_of(graph)), (
             f"{layer}: {claims[name]}, and it is {truth[name]}"
         )
@@ -235,7 +236,7 @@ def test_inferred_values_are_computed_values(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(3, 10))):
         graph.step()
     truth = concretely(graph)
-    outputs = [layer.outputs[0] for layer in graph.layers]
+    outputs = [layer.output.name for layer in graph.layers]
     value = Value("x", DataType.FLOAT32, DynamicTensorShape(graph.dims))
     ends = [Value(name, truth[name].dtype, None) for name in outputs]
     model = Model([value], ends, graph.layers, graph.constants)

@@ -201,10 +201,10 @@ def copied(model: pf.Model, *inputs: Any) -> list[str]:
 def computed(model: pf.Model, *inputs: Any) -> list[Any]:
     """The outputs, layer by layer with NumPy."""
     evaluate = pf.backends.evaluator()
-    values = dict(zip((value.name for value in model.inputs), inputs, strict=True)) | model.constants
+    values = dict(zip((value.name for value in model.inputs), inputs, strict=True)) | dict(model.constants)
     for layer in model.layers:
-        made = evaluate(layer, [values[name] if name else None for name in layer.inputs])
-        values |= dict(zip(layer.outputs, made, strict=False))
+        made = evaluate(layer, [values[name] if name else None for name in layer.input_names])
+        values |= dict(zip(layer.output_names, made, strict=False))
     return [values[name] for name in model.output_names]
 
 

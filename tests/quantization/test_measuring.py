@@ -17,7 +17,7 @@ from quantization.networks import pictures, residual
 def test_an_error_begins_where_it_is_planted() -> None:
     model = pf.load(residual())
     other = pf.quantize(model, "float16")
-    other.constants["k3"] = other.constants["k3"] * np.float32(1.25)
+    other.value("k3").constant = other.constants["k3"] * np.float32(1.25)
     found = measure_errors(model, other, pictures(2))
     worst = max(found.layers, key=lambda one: one.own)
     assert (worst.output, worst.op) == ("i", "Conv")

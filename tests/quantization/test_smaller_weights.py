@@ -125,7 +125,7 @@ def test_blocks_have_the_size_that_is_asked_for() -> None:
 
 def test_one_scale_for_a_tensor() -> None:
     made = pf.quantize(pf.load(residual()), per_tensor=True)
-    assert {made.constants[layer.inputs[1]].shape for layer in made.layers if layer.op == "DequantizeLinear"} == {()}
+    assert {layer.input(1).constant.shape for layer in made.layers if layer.op == "DequantizeLinear"} == {()}
     columns = pf.quantize(pf.load(residual()))
     (fed,) = pictures(1)
     wanted = pf.run(residual(), fed)

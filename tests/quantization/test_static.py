@@ -30,7 +30,7 @@ def prepared(model: pf.Model) -> Counter[str]:
 
 def step_of(model: pf.Model, value: str) -> float:
     """The scale of a value."""
-    return float(next(model.constants[x.inputs[1]] for x in model.layers if x.name == f"{value}/QuantizeLinear"))
+    return float(next(x.input(1).constant for x in model.layers if x.name == f"{value}/QuantizeLinear"))
 
 
 @pytest.fixture(scope="module")
