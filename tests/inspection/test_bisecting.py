@@ -89,7 +89,7 @@ def test_the_command_names_the_pass(against: str, path: Path, monkeypatch: pytes
 
 def test_a_pass_that_fails_is_named_by_its_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(model: pf.Model, _evaluate: Any) -> int:
-        del model.layers[0]
+        model.remove(model.layers[0])
         raise KeyError("first")
 
     monkeypatch.setattr(fuse_activation, "run", broken)

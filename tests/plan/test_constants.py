@@ -179,6 +179,8 @@ def test_constants_of_a_loaded_model_need_no_copy() -> None:
     assert not any(value.flags.writeable for value in model.constants.values())
     own, others = conv(), conv()
     own.value("w").constant = others.value("w").constant = np.array(W)
-    own.value("b").constant = np.array(own.constants["b"])
-    freeze(own, besides=others)
-    assert not own.constants["b"].flags.writeable and own.constants["w"].flags.writeable
+    lonely = conv()
+    lonely.value("w").constant = np.array(W)
+    for model in (own, lonely):
+        freeze(model, besides=others)
+    assert own.constants["w"].flags.writeable and not lonely.constants["w"].flags.writeable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters
 from perframe.importers.onnx_attributes import odd_attribute
 from perframe.importers.onnx_functions import Calls, Key, inline, standard_body
 from perframe.importers.onnx_loops import inputs_of_body, loosened
+from perframe.importers.onnx_node import Node
 from perframe.importers.onnx_schema import MAX_OPSET, fault, misfit, schema_of
 from perframe.importers.onnx_values import declared
 from perframe.importers.onnx_walk import MAX_DEPTH
@@ -31,22 +31,8 @@ REPORTED = 64  # nodes between two reports of progress
 TRAINING = "it is for training, and perframe runs inference only: export the model without it"
 
 
-@dataclass
-class Node:
-    """A node on its way to a layer. Adapters change it in place, or replace it by other nodes."""
-
-    op: str
-    name: str
-    inputs: list[str]
-    outputs: list[str]
-    attributes: dict[str, Any] = field(default_factory=dict)
-    opset: int = 0
-    domain: str = ""
-    proto: onnx.NodeProto | None = None  # as it stands in the file; None for a node that an adapter made
-
-
 class Importer:
-    """The import of one graph. Adapters get it as their context."""
+    """The import of one graph: the values by the names that the file gives them, and the layers."""
 
     def __init__(
         self, proto: onnx.ModelProto, name: str, names: Names, weights: Mapping[int, Array] | None = None
@@ -54,32 +40,22 @@ class Importer:
         self.name, self.graph, self._weights = name, proto.graph, weights or {}
         self.names, self.titles = names, Names()  # names of values, and of layers
         self.outer: Importer | None = None  # of the graph around a body
-        self.captures: dict[str, PartialTensor] = {}  # the values of outer graphs that a body reads
+        self.captures: dict[str, Value] = {}  # the body's inputs for values of outer graphs that it reads
         self.formal: list[PartialTensor | None] = []  # specs of a body's inputs, from the outer graph
         self.opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
-        self.constants: dict[str, Array] = {}
-        self.specs: dict[str, PartialTensor] = {}
+        self.values: dict[str, Value] = {}
+        self._of_file = set[Value]()  # results of the file's nodes, not of adapters
         self.layers: list[Layer] = []
         self.problems: list[Problem] = []
         self.forgets_shapes = False  # of the outer values that it reads
         self.calls = Calls(proto)
         self._open: list[Key | None] = []  # the calls and graphs that are being imported, from the outside in
 
-    def constant(self, value: Any, dtype: Any = None) -> str:
-        """Add a constant under a free name, and return that name."""
-        return self.define(self.names.free("constant"), np.asarray(value, dtype))
-
-    def define(self, name: str, value: Array) -> str:
-        """Add a constant of this name. Raises ModelError if the name is empty or taken."""
-        if not name or name in self.specs:
+    def _define(self, name: str, array: Array) -> None:
+        """Add a constant of the file. Raises ModelError if its name is empty or taken."""
+        if not name or name in self.values:
             raise ModelError(f"{self.name}: " + (f"{name!r} is made twice" if name else "a constant has no name"))
-        self.constants[name] = value
-        self.specs[name] = PartialTensor.of(value)
-        return name
-
-    def value_name(self, like: str) -> str:
-        """Return a free name for a value between two nodes that replace one."""
-        return self.names.free(like)
+        self.values[name] = Value(name, constant=array)
 
     def run(self, progress: Callable[[float], None] = lambda _done: None) -> Model:
         """Import the graph and return the model. Raises ModelError."""
@@ -90,63 +66,59 @@ class Importer:
                 raise ModelError(f"{self.name}: opset {version} of {domain} does not exist")
         for index, tensor in enumerate(self.graph.initializer):
             read = self._weights.get(index)
-            self.define(tensor.name, self._array(tensor) if read is None else read)
+            self._define(tensor.name, self._array(tensor) if read is None else read)
         for sparse in self.graph.sparse_initializer:
-            self.define(sparse.values.name, self._dense(sparse))
+            self._define(sparse.values.name, self._dense(sparse))
         inputs = [
             self._declared(info) if info.type.WhichOneof("value") else self._untyped(info.name, index)
             for index, info in enumerate(self.graph.input)
-            if info.name not in self.constants
+            if info.name not in self.values
         ]
         for value in inputs:
-            if not value.name or value.name in self.specs:
+            if not value.name or value.name in self.values:
                 raise ModelError(f"{self.name}: two inputs are called {value.name!r}, or one has no name")
-            self.specs[value.name] = value.spec
+            self.values[value.name] = value
         for index, proto in enumerate(self.graph.node):
             if index % REPORTED == 0:
                 progress(index / len(self.graph.node))
-            self.add(self._node(proto, proto.name or f"{proto.op_type}_{index}", self.opsets))
+            self._add_proto(proto, proto.name or f"{proto.op_type}_{index}", self.opsets)
         if self.problems:
             raise UnsupportedOperatorError(self.name, self.problems)
-        for info in self.graph.output:
-            self.find(info.name)
         outputs = [self._output(info) for info in self.graph.output]
-        self._leave_out_unread()
-        used = {name for layer in self.layers for name in layer.input_names} | {value.name for value in outputs}
-        self.captures = {name: spec for name, spec in self.captures.items() if name in used}
-        inputs += [
-            Value(name, spec.dtype, spec.shape, spec.kind, spec.element_kind) for name, spec in self.captures.items()
-        ]
-        model = Model(inputs, outputs, self.layers, self.constants, self.name)
-        model.fixed_inputs = frozenset(info.name for info in self.graph.input if info.name in self.constants)
+        self._leave_out_unread(outputs)
+        used = {value for layer in self.layers for value in layer.operands} | set(outputs)
+        self.captures = {name: value for name, value in self.captures.items() if value in used}
+        model = Model([*inputs, *self.captures.values()], outputs, self.layers, name=self.name)
+        fixed = (info.name for info in self.graph.input)
+        model.fixed_inputs = frozenset(name for name in fixed if self.values[name].constant is not None)
         model.verify()
         return model
 
-    def find(self, name: str) -> PartialTensor | None:
-        """Return the spec of a value; None if there is no such value.
+    def find(self, name: str) -> Value | None:
+        """Return the value of this name; None if there is no such value.
 
         A value of an outer graph becomes an input of this graph, and an outer constant becomes a constant of it.
         """
-        if name in self.specs or self.outer is None:
-            return self.specs.get(name)
+        if name in self.values or self.outer is None:
+            return self.values.get(name)
         found = self.outer.find(name)
         if found is None:
             return None
-        if name in self.outer.constants:
-            self.define(name, self.outer.constants[name])
+        if found.constant is not None:
+            self._define(name, found.constant)
         else:
-            shape = None if self.forgets_shapes else found.shape
-            self.specs[name] = self.captures[name] = PartialTensor(
-                found.dtype, shape, kind=found.kind, element_kind=found.element_kind
-            )
-        return self.specs[name]
+            spec = found.spec
+            shape = None if self.forgets_shapes else spec.shape
+            self.values[name] = Value(name, spec.dtype, shape, spec.kind, spec.element_kind)
+            self.captures[name] = self.values[name]
+        return self.values[name]
 
     def _untyped(self, name: str, index: int) -> Value:
         """Return a body's input that has no declared type: the outer graph gives the type. Raises ModelError."""
         spec = self.formal[index] if index < len(self.formal) else None
         if spec is None:
             raise ModelError(f"{self.name}: input {name!r} has no type")
-        return Value(name, spec.dtype, spec.shape, spec.kind, spec.element_kind)
+        return Value.of(name, spec)
 
     def _bodies(self, node: Node) -> bool:
         """Import a node's graphs. The values of this graph that they read become inputs of the node.
@@ -158,7 +130,7 @@ class Importer:
             return True
         before = len(self.problems)
         bodies: dict[str, Model] = {}
-        captures: dict[str, None] = {}
+        captures: dict[str, Value] = {}  # the values of this graph that the bodies read
         for attribute, graph in graphs.items():
             del node.attributes[attribute]
             name = f"{self.name}, {attribute} of {node.name!r}"
@@ -178,44 +150,57 @@ class Importer:
                 # exporters write branches that never run, and that fit no shape which the values around them have
                 bodies[attribute] = self._body(node, graph, name, captures, forgets_shapes=True)
         node.attributes |= {"bodies": bodies, "captures": tuple(captures)}
-        node.inputs += captures
+        node.inputs += captures.values()
         return len(self.problems) == before
 
     def _body(
-        self, node: Node, graph: onnx.GraphProto, name: str, captures: dict[str, None], forgets_shapes: bool = False
+        self, node: Node, graph: onnx.GraphProto, name: str, captures: dict[str, Value], forgets_shapes: bool = False
     ) -> Model:
-        """Import one of a node's graphs, and add the names of outer values that it reads to `captures`. With
+        """Import one of a node's graphs, and add the outer values that it reads to `captures`. With
         `forgets_shapes`, the graph knows no shapes of these values.
         """
         inner = Importer(onnx.ModelProto(graph=graph), name, self.names)
         inner.forgets_shapes = forgets_shapes
         inner.outer, inner.opsets, inner.calls, inner.titles = self, self.opsets, self.calls, self.titles
-        given = [self.find(name) if name else None for name in node.inputs]
+        given = [None if value is None else value.spec for value in node.inputs]
         inner.formal = inputs_of_body(node.op, given, node.attributes.get("num_scan_inputs", 0))
         inner._open = [*self._open, None]
         made = inner.run()
-        captures |= dict.fromkeys(inner.captures)
+        for captured in inner.captures:
+            value = self.find(captured)
+            assert value is not None
+            captures[captured] = value
         return made
 
-    def _node(self, proto: onnx.NodeProto, name: str, opsets: Mapping[str, int]) -> Node:
+    def _node(self, proto: onnx.NodeProto, name: str, opsets: Mapping[str, int]) -> Node | None:
+        """Return a node with its values; None if it reads a value that is missing because of an earlier problem."""
         attributes = {a.name: self._attribute(a) for a in proto.attribute if a.name not in IGNORED_ATTRIBUTES}
         domain = "" if proto.domain in ONNX_DOMAINS else proto.domain
         opset = opsets.get(domain or "ai.onnx", 0)
-        return Node(proto.op_type, name, list(proto.input), list(proto.output), attributes, opset, domain, proto)
+        inputs = [self.find(read) if read else None for read in proto.input]
+        outputs = [Value(made) if made else None for made in proto.output]
+        self._of_file.update(value for value in outputs if value is not None)
+        node = Node(proto.op_type, name, inputs, outputs, attributes, opset, domain, proto)
+        missing = [read for read, value in zip(proto.input, inputs, strict=True) if read and value is None]
+        if not missing:
+            return node
+        if not self.problems:
+            raise ModelError(
+                f"{self.name}: node {node.name!r} ({node.op}) reads {missing[0]!r}, which no earlier node makes"
+            )
+        self._end_shapes(node)
+        return None
+
+    def _add_proto(self, proto: onnx.NodeProto, name: str, opsets: Mapping[str, int]) -> None:
+        node = self._node(proto, name, opsets)
+        if node is not None:
+            self.add(node)
 
     def add(self, node: Node) -> None:
         """Adapt a node to the newest opset, and add its layer, or the layers of its function.
 
         A node that cannot be imported is noted as a problem and left out.
         """
-        missing = [name for name in node.inputs if name and self.find(name) is None]
-        if missing:
-            if not self.problems:
-                raise ModelError(
-                    f"{self.name}: node {node.name!r} ({node.op}) reads {missing[0]!r}, which no earlier node makes"
-                )
-            self._end_shapes(node)
-            return
         try:
             if self._replaced(node):
                 return
@@ -232,23 +217,39 @@ class Importer:
             return
         if not any(node.outputs):
             return
+        self._name_constants(node)
         layer = Layer(node.op, self.titles.free(node.name), node.inputs, node.outputs, node.attributes)
-        results = layer.infer([self.specs[name] if name else None for name in layer.input_names])
+        results = layer.infer([None if value is None else value.spec for value in node.inputs])
         if len(node.outputs) > len(results):
             raise ModelError(
                 f"{self.name}: node {node.name!r} ({node.op}) has {len(node.outputs)} outputs, {len(results)} expected"
             )
-        for name, spec in zip(node.outputs, results, strict=False):
-            if name in self.specs:
-                raise ModelError(f"{self.name}: {name!r} is made twice, the second time by node {node.name!r}")
-            if name:
-                self.specs[name] = spec
+        for value, spec in zip(node.outputs, results, strict=False):
+            if value is not None:
+                self._make(value, spec, node)
         self.layers.append(layer)
+
+    def _make(self, value: Value, spec: PartialTensor, node: Node) -> None:
+        """Note a value that a layer makes. One of the file keeps its name."""
+        if value in self._of_file:
+            if value.name in self.values:
+                raise ModelError(f"{self.name}: {value.name!r} is made twice, the second time by node {node.name!r}")
+            self.values[value.name] = value
+        else:
+            value.name = self.names.free(value.name)
+        value.spec = spec
+
+    def _name_constants(self, node: Node) -> None:
+        """Give the constants of adapters free names."""
+        for value in node.inputs:
+            if value is not None and value.constant is not None and self.values.get(value.name) is not value:
+                value.name = self.names.free(value.name)
+                self.values[value.name] = value
 
     def _replaced(self, node: Node) -> bool:
         """Check and adapt a node. True if other nodes replace it now, or it cannot be imported."""
         if node.proto is not None:
-            given = [self.specs[name] if name else None for name in node.inputs]
+            given = [None if value is None else value.spec for value in node.inputs]
             reason = fault(node.proto, node.opset, node.domain) or odd_attribute(node.op, node.domain, node.attributes)
             if not reason and not self.problems:  # after a problem the types of values are not reliable
                 reason = misfit(schema_of(node.op, node.opset, node.domain), given)
@@ -258,10 +259,13 @@ class Importer:
                 self._problem(node, reason)
                 return True
         for adapter in adapters().get(full_name(node.op, node.domain), ()):
-            replaced = adapter(node, self)
+            replaced = adapter(node)
             if replaced is not None:
                 for other in replaced:
                     self.add(other)
+                for value in node.outputs:
+                    if value is not None and value.constant is not None:  # of a Constant
+                        self._define(value.name, value.constant)
                 return True
         name = full_name(node.op, node.domain)
         if find_declaration(name) is not None:
@@ -282,7 +286,7 @@ class Importer:
         standard = function is None
         if function is None:
             function = standard_body(
-                node.proto, node.opset, [self.find(name) if name else None for name in node.inputs]
+                node.proto, node.opset, [None if value is None else value.spec for value in node.inputs]
             )
         if function is None:
             return False
@@ -293,29 +297,29 @@ class Importer:
         nodes = inline(function, node.proto, node.name, self.names.free, standard, node.opset)
         self._open.append(None if standard else key)
         for inner in nodes:
-            self.add(self._node(inner, inner.name, opsets))
+            self._add_proto(inner, inner.name, opsets)
         self._open.pop()
         return True
 
-    def _leave_out_unread(self) -> None:
+    def _leave_out_unread(self, outputs: Sequence[Value]) -> None:
         """Remove optional outputs at the end of a layer's list (a Dropout's mask) that no layer and no output reads."""
-        read = {name for layer in self.layers for name in layer.input_names} | {info.name for info in self.graph.output}
+        read = {value for layer in self.layers for value in layer.operands} | set(outputs)
         for layer in self.layers:
-            while len(layer.outputs) > 1 and layer.output_names[-1] not in read:
+            while len(layer.outputs) > 1 and layer.outputs[-1] not in read:
                 layer.outputs = layer.outputs[:-1]
 
     def _problem(self, node: Node, reason: str) -> None:
-        specs = {name: self.specs.get(name) for name in node.inputs if name}
-        known = ", ".join(
-            f"{name}: {spec}" for name, spec in specs.items() if spec is not None and spec.shape is not None
-        )
+        given = [value for value in node.inputs if value is not None and value.spec.shape is not None]
+        known = ", ".join(f"{value.name}: {value.spec}" for value in given)
         self.problems.append(Problem(node.name, node.op, node.domain, node.opset, reason, known))
         self._end_shapes(node)
 
     def _end_shapes(self, node: Node) -> None:
         """Give the outputs of a node that was not imported an unknown shape, so that the import finds all problems."""
-        for name in node.outputs:
-            self.specs[name] = PartialTensor(DataType.FLOAT32)
+        for value in node.outputs:
+            if value is not None:
+                value.spec = PartialTensor(DataType.FLOAT32)
+                self.values[value.name] = value
 
     def _array(self, tensor: onnx.TensorProto) -> Array:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:  # `read_external_data` has read all others
@@ -367,13 +371,17 @@ class Importer:
 
     def _output(self, info: onnx.ValueInfoProto) -> Value:
         """Return an output with its inferred shape; its declaration adds the dims that are not inferred."""
-        spec = self.specs.get(info.name)
-        if spec is None:
+        value = self.find(info.name)
+        if value is None:
             raise ModelError(f"{self.name}: no node makes the output {info.name!r}")
-        if spec.kind != "tensor" or (spec.shape is not None and spec.shape.is_static):
-            return Value(info.name, spec.dtype, spec.shape, spec.kind, spec.element_kind)
-        said = self._declared(info).shape if info.type.HasField("tensor_type") else None
-        return Value(info.name, spec.dtype, _joined(spec.shape, said))
+        spec = value.spec
+        if value.producer is None and value.constant is None:
+            return value  # an input
+        if spec.kind == "tensor" and (spec.shape is None or not spec.shape.is_static):
+            said = self._declared(info).shape if info.type.HasField("tensor_type") else None
+            spec = PartialTensor(spec.dtype, _joined(spec.shape, said))
+        value.declared = spec.with_shape(spec.shape) if spec.kind == "tensor" else spec
+        return value
 
 
 def _unknown(domain: str) -> str:

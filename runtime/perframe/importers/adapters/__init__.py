@@ -9,14 +9,14 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from perframe.importers.onnx import Importer, Node
+from perframe.importers.onnx_node import Node, constant
+from perframe.importers.onnx_values import data_type
 
-Adapter = Callable[["Node", "Importer"], "list[Node] | None"]
+Adapter = Callable[[Node], list[Node] | None]
 
 _ADAPTERS: dict[str, list[Adapter]] = {}
 
@@ -29,42 +29,26 @@ def adapter(*ops: str, before: int = 10**6) -> Callable[[Adapter], Adapter]:
 
     def declare(function: Adapter) -> Adapter:
         for op in ops:
-            _ADAPTERS.setdefault(op, []).append(
-                lambda node, graph: function(node, graph) if node.opset < before else None
-            )
+            _ADAPTERS.setdefault(op, []).append(lambda node: function(node) if node.opset < before else None)
         return function
 
     return declare
 
 
-def to_input(node: Node, graph: Importer, attribute: str, position: int, dtype: Any = np.int64) -> None:
+def to_input(node: Node, attribute: str, position: int, dtype: Any = np.int64) -> None:
     """Turn an attribute into an input, as newer opsets have it."""
     if attribute in node.attributes:
         value = node.attributes.pop(attribute)
-        node.inputs += [""] * (position + 1 - len(node.inputs))
-        node.inputs[position] = graph.constant(value, dtype)
+        node.inputs += [None] * (position + 1 - len(node.inputs))
+        node.inputs[position] = constant(value, dtype)
 
 
 def to_data_types(node: Node, *names: str) -> None:
     """Turn attributes that are ONNX's numbers of types into DataTypes. Raises ModelError for an unknown number."""
-    from perframe.importers.onnx_values import data_type
-
     for name in names:
         number = node.attributes.get(name)
         if isinstance(number, (int, np.integer)):
             node.attributes[name] = data_type(int(number))
-
-
-def node_like(like: Node, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> Node:
-    """Return a node of the newest opset that replaces another."""
-    from perframe.importers.onnx import Node
-
-    return Node(op, f"{like.name}/{op}" if op != like.op else like.name, inputs, outputs, attributes, 10**5)
-
-
-def dtype_of(node: Node, graph: Importer) -> Any:
-    """Return the NumPy dtype of a node's first input."""
-    return graph.specs[node.inputs[0]].dtype.numpy
 
 
 @functools.cache

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from onnx import TensorProto
 
-from perframe.importers.adapters import adapter, dtype_of, node_like, to_input
+from perframe.importers.adapters import adapter, to_input
+from perframe.importers.onnx_node import Node, constant
 from perframe.importers.onnx_values import data_type
+from perframe.model import Value
 from perframe.tensor import DataType
-
-if TYPE_CHECKING:
-    from perframe.importers.onnx import Importer, Node
 
 
 @adapter("Constant")
-def _constant(node: Node, graph: Importer) -> list[Node]:
+def _constant(node: Node) -> list[Node]:
     (name, value), *_ = node.attributes.items()
     if name in ("value", "sparse_value"):
         array = np.asarray(value)
@@ -28,71 +25,72 @@ def _constant(node: Node, graph: Importer) -> list[Node]:
         array = np.asarray(value, object)
     else:
         raise NotImplementedError(f"a Constant by {name!r} is not supported")
-    graph.define(node.outputs[0], array)
+    if node.outputs[0] is not None:
+        node.outputs[0].constant = array
     return []
 
 
 @adapter("Clip", before=11)
-def _clip(node: Node, graph: Importer) -> None:
+def _clip(node: Node) -> None:
     for name, position in (("min", 1), ("max", 2)):
-        to_input(node, graph, name, position, dtype_of(node, graph))
+        to_input(node, name, position, node.dtype)
 
 
 @adapter("Upsample")
-def _upsample(node: Node, graph: Importer) -> list[Node]:
-    scales = node.inputs[1] if len(node.inputs) > 1 else graph.constant(node.attributes["scales"], np.float32)
+def _upsample(node: Node) -> list[Node]:
+    scales = node.inputs[1] if len(node.inputs) > 1 else constant(node.attributes["scales"], np.float32)
     mode = node.attributes.get("mode", "nearest")
-    return [_old_resize(node, [node.inputs[0], "", scales], mode)]
+    return [_old_resize(node, [node.inputs[0], None, scales], mode)]
 
 
 @adapter("Resize", before=11)
-def _resize(node: Node, graph: Importer) -> list[Node]:
-    return [_old_resize(node, [node.inputs[0], "", node.inputs[1]], node.attributes.get("mode", "nearest"))]
+def _resize(node: Node) -> list[Node]:
+    return [_old_resize(node, [node.inputs[0], None, node.inputs[1]], node.attributes.get("mode", "nearest"))]
 
 
 @adapter("Resize")
-def _extrapolation(node: Node, graph: Importer) -> list[Node] | None:
+def _extrapolation(node: Node) -> list[Node] | None:
     """Replace the 0 that our layer gives outside a crop; a resized tensor of ones shows where that is."""
     value = node.attributes.pop("extrapolation_value", 0.0)
     if not value or node.attributes.get("coordinate_transformation_mode") != "tf_crop_and_resize":
         return None
     x, rest = node.inputs[0], node.inputs[1:]
-    shape, ones, weights, inside, resized = (graph.value_name(node.outputs[0]) for _ in range(5))
-    outside, half = graph.constant(value, dtype_of(node, graph)), graph.constant(0.5, np.float32)
+    shape, ones, weights, inside, resized = (node.fresh() for _ in range(5))
+    outside, half = constant(value, node.dtype), constant(0.5, np.float32)
     return [
-        node_like(node, "Shape", [x], [shape]),
-        node_like(node, "ConstantOfShape", [shape], [ones], value=np.ones(1, np.float32)),
-        node_like(node, "Resize", [ones, *rest], [weights], **node.attributes),
-        node_like(node, "Greater", [weights, half], [inside]),
-        node_like(node, "Resize", [x, *rest], [resized], **node.attributes),
-        node_like(node, "Where", [inside, resized, outside], node.outputs),
+        node.like("Shape", [x], [shape]),
+        node.like("ConstantOfShape", [shape], [ones], value=np.ones(1, np.float32)),
+        node.like("Resize", [ones, *rest], [weights], **node.attributes),
+        node.like("Greater", [weights, half], [inside]),
+        node.like("Resize", [x, *rest], [resized], **node.attributes),
+        node.like("Where", [inside, resized, outside], node.outputs),
     ]
 
 
-def _old_resize(node: Node, inputs: list[str], mode: str) -> Node:
+def _old_resize(node: Node, inputs: list[Value | None], mode: str) -> Node:
     rounding = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    return node_like(node, "Resize", inputs, node.outputs, mode=mode, **rounding)
+    return node.like("Resize", inputs, node.outputs, mode=mode, **rounding)
 
 
 @adapter("Softmax", "LogSoftmax", "Hardmax", before=13)
-def _softmax(node: Node, graph: Importer) -> list[Node]:
+def _softmax(node: Node) -> list[Node]:
     """Before opset 13 all axes from `axis` on counted as one."""
     axis = node.attributes.get("axis", 1)
-    shape = graph.specs[node.inputs[0]].shape
+    shape = node.input(0).spec.shape
     if shape is not None and axis in (-1, len(shape) - 1):
-        return [node_like(node, node.op, node.inputs, node.outputs, axis=-1)]
-    old, flat, done = (graph.value_name(node.outputs[0]) for _ in range(3))
+        return [node.like(node.op, node.inputs, node.outputs, axis=-1)]
+    old, flat, done = (node.fresh() for _ in range(3))
     return [
-        node_like(node, "Shape", node.inputs, [old]),
-        node_like(node, "Flatten", node.inputs, [flat], axis=axis),
-        node_like(node, node.op, [flat], [done], axis=1),
-        node_like(node, "Reshape", [done, old], node.outputs),
+        node.like("Shape", node.inputs, [old]),
+        node.like("Flatten", node.inputs, [flat], axis=axis),
+        node.like(node.op, [flat], [done], axis=1),
+        node.like("Reshape", [done, old], node.outputs),
     ]
 
 
 @adapter("Squeeze", "Unsqueeze", before=13)
-def _axes(node: Node, graph: Importer) -> None:
-    to_input(node, graph, "axes", 1)
+def _axes(node: Node) -> None:
+    to_input(node, "axes", 1)
 
 
 @adapter(
@@ -102,80 +100,80 @@ def _axes(node: Node, graph: Importer) -> None:
     ),
     before=18,
 )
-def _reduce_axes(node: Node, graph: Importer) -> None:
-    to_input(node, graph, "axes", 1)
+def _reduce_axes(node: Node) -> None:
+    to_input(node, "axes", 1)
 
 
 @adapter("Slice", before=10)
-def _slice(node: Node, graph: Importer) -> None:
+def _slice(node: Node) -> None:
     for position, name in enumerate(("starts", "ends", "axes"), 1):
-        to_input(node, graph, name, position)
+        to_input(node, name, position)
 
 
 @adapter("Pad", before=11)
-def _pad(node: Node, graph: Importer) -> None:
+def _pad(node: Node) -> None:
     if "paddings" in node.attributes:
         node.attributes["pads"] = node.attributes.pop("paddings")
-    to_input(node, graph, "pads", 1)
-    to_input(node, graph, "value", 2, dtype_of(node, graph))
+    to_input(node, "pads", 1)
+    to_input(node, "value", 2, node.dtype)
 
 
 @adapter("Split")
-def _split(node: Node, graph: Importer) -> None:
-    to_input(node, graph, "split", 1)
+def _split(node: Node) -> None:
+    to_input(node, "split", 1)
     node.attributes["num_outputs"] = len(node.outputs)
 
 
 @adapter("Reshape", before=5)
-def _reshape(node: Node, graph: Importer) -> None:
-    to_input(node, graph, "shape", 1)
+def _reshape(node: Node) -> None:
+    to_input(node, "shape", 1)
 
 
 @adapter("Gemm")
-def _gemm(node: Node, graph: Importer) -> None:
+def _gemm(node: Node) -> None:
     node.attributes.pop("broadcast", None)
 
 
 @adapter("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less", "PRelu", before=7)
-def _old_broadcast(node: Node, graph: Importer) -> list[Node] | None:
+def _old_broadcast(node: Node) -> list[Node] | None:
     """Before opset 7 a second operand was aligned at `axis`, not at the end."""
     axis = node.attributes.pop("axis", 1 if node.op == "PRelu" else None)
     broadcast = node.attributes.pop("broadcast", node.op == "PRelu")
-    first, second = (graph.specs[name].shape for name in node.inputs)
+    first, second = (node.input(index).spec.shape for index in (0, 1))
     if not broadcast or axis is None or first is None or second is None or len(first) == len(second):
         return None
     trailing = len(first) - len(second) - axis
     if trailing <= 0 or not second:
         return None
-    aligned = graph.value_name(node.inputs[1])
-    axes = graph.constant(range(len(second), len(second) + trailing), np.int64)
-    binary = node_like(node, node.op, [node.inputs[0], aligned], node.outputs, **node.attributes)
-    return [node_like(node, "Unsqueeze", [node.inputs[1], axes], [aligned]), binary]
+    aligned = node.fresh()
+    axes = constant(range(len(second), len(second) + trailing), np.int64)
+    binary = node.like(node.op, [node.inputs[0], aligned], node.outputs, **node.attributes)
+    return [node.like("Unsqueeze", [node.inputs[1], axes], [aligned]), binary]
 
 
 @adapter("Sum", "Max", "Min", "Mean")
-def _variadic(node: Node, graph: Importer) -> list[Node] | None:
+def _variadic(node: Node) -> list[Node] | None:
     """Turn any number of operands into a chain of binary layers."""
     op = {"Sum": "Add", "Mean": "Add"}.get(node.op, node.op)
     if node.op == op and len(node.inputs) == 2:
         return None
     if len(node.inputs) == 1:
-        return [node_like(node, "Identity", node.inputs, node.outputs)]
+        return [node.like("Identity", node.inputs, node.outputs)]
     chain, running = [], node.inputs[0]
     for other in node.inputs[1:]:
-        result = graph.value_name(node.outputs[0])
-        chain.append(node_like(node, op, [running, other], [result]))
+        result = node.fresh()
+        chain.append(node.like(op, [running, other], [result]))
         running = result
     if node.op == "Mean":
-        count = graph.constant(len(node.inputs), dtype_of(node, graph))
-        chain.append(node_like(node, "Div", [running, count], node.outputs))
+        count = constant(len(node.inputs), node.dtype)
+        chain.append(node.like("Div", [running, count], node.outputs))
     else:
         chain[-1].outputs = node.outputs
     return chain
 
 
 @adapter("Cast")
-def _cast(node: Node, graph: Importer) -> None:
+def _cast(node: Node) -> None:
     to = node.attributes["to"]
     if isinstance(to, DataType):
         return
@@ -184,6 +182,6 @@ def _cast(node: Node, graph: Importer) -> None:
 
 
 @adapter("CastLike")
-def _cast_like(node: Node, graph: Importer) -> list[Node]:
-    dtype = graph.specs[node.inputs[1]].dtype
-    return [node_like(node, "Cast", node.inputs[:1], node.outputs, to=dtype, **node.attributes)]
+def _cast_like(node: Node) -> list[Node]:
+    dtype = node.input(1).spec.dtype
+    return [node.like("Cast", node.inputs[:1], node.outputs, to=dtype, **node.attributes)]

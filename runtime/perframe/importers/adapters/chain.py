@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.importers.adapters import node_like
-
-if TYPE_CHECKING:
-    from perframe.importers.onnx import Importer, Node
-    from perframe.tensor.partial import PartialTensor
+from perframe.importers.onnx_node import Node, constant
+from perframe.model import Value
+from perframe.tensor.partial import PartialTensor
 
 
 class Chain:
     """The nodes that replace one node, added one after the other."""
 
-    def __init__(self, node: Node, graph: Importer) -> None:
-        self.node, self.graph, self.nodes = node, graph, list[Any]()
+    def __init__(self, node: Node) -> None:
+        self.node, self.nodes = node, list[Node]()
+        self._made: set[Value] = set()
 
-    def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node, and return the name of its output."""
+    def __call__(self, op: str, *inputs: Value | None, **attributes: Any) -> Value:
+        """Add a node, and return its output."""
         return self.several(1, op, *inputs, **attributes)[0]
 
-    def several(self, count: int, op: str, *inputs: str, **attributes: Any) -> list[str]:
-        """Add a node with `count` outputs, and return their names."""
-        names = [self.graph.value_name(self.node.outputs[0]) for _ in range(count)]
-        self.nodes.append(node_like(self.node, op, list(inputs), names, **attributes))
-        return names
+    def several(self, count: int, op: str, *inputs: Value | None, **attributes: Any) -> list[Value]:
+        """Add a node with `count` outputs, and return them."""
+        made = [self.node.fresh() for _ in range(count)]
+        self.nodes.append(self.node.like(op, list(inputs), [*made], **attributes))
+        self._made.update(made)
+        return made
 
-    def inputs(self, count: int) -> list[str]:
-        """Return the names of the node's first `count` inputs; the name of an absent one is ""."""
-        return (self.node.inputs + [""] * count)[:count]
+    def inputs(self, count: int) -> list[Value | None]:
+        """Return the node's first `count` inputs, None for each absent one."""
+        return (self.node.inputs + [None] * count)[:count]
 
     def get(self, attribute: str, default: Any) -> Any:
         """Return an attribute of the node, or the default."""
@@ -46,78 +46,82 @@ class Chain:
 
     def wants(self, index: int) -> bool:
         """Whether the node has this output."""
-        return index < len(self.node.outputs) and bool(self.node.outputs[index])
+        return index < len(self.node.outputs) and self.node.outputs[index] is not None
 
-    def spec(self, name: str) -> PartialTensor:
+    def spec(self, value: Value | None) -> PartialTensor:
         """Return the spec of a value that goes into the node. Raises NotImplementedError if there is none."""
-        found = self.graph.find(name)
-        if found is None:
-            raise NotImplementedError(f"its input {name!r} is unknown")
-        return found
+        if value is None:
+            raise NotImplementedError("an input that it needs is missing")
+        if value in self._made:
+            raise NotImplementedError(f"its input {value.name!r} is unknown")
+        return value.spec
 
-    def rank(self, name: str) -> int:
+    def rank(self, value: Value | None) -> int:
         """Return the rank of a value. Raises NotImplementedError if it is unknown."""
-        shape = self.spec(name).shape
+        shape = self.spec(value).shape
         if shape is None:
-            raise NotImplementedError(f"the rank of its input {name!r} is unknown")
+            raise NotImplementedError(f"the rank of its input {_name(value)!r} is unknown")
         return len(shape)
 
-    def size(self, name: str, axis: int) -> int:
+    def size(self, value: Value | None, axis: int) -> int:
         """Return a dim of a value. Raises NotImplementedError if it is unknown."""
-        shape = self.spec(name).shape
+        shape = self.spec(value).shape
         size = None if shape is None else shape[axis]
         if not isinstance(size, int):
-            raise NotImplementedError(f"dim {axis} of its input {name!r} is unknown")
+            raise NotImplementedError(f"dim {axis} of its input {_name(value)!r} is unknown")
         return size
 
-    def value(self, name: str) -> NDArray[Any]:
-        """Return the value of an input. Raises NotImplementedError if it is not a constant."""
-        self.graph.find(name)
-        if name not in self.graph.constants:
-            raise NotImplementedError(f"its input {name!r} is not a constant")
-        return self.graph.constants[name]
+    def value(self, value: Value | None) -> NDArray[Any]:
+        """Return the array of an input. Raises NotImplementedError if it is not a constant."""
+        if value is None or value.constant is None:
+            raise NotImplementedError(f"its input {_name(value)!r} is not a constant")
+        return value.constant
 
-    def ints(self, *values: int) -> str:
-        """Add a constant list of integers."""
-        return self.graph.constant(values, np.int64)
+    def ints(self, *values: int) -> Value:
+        """Return a constant list of integers."""
+        return constant(values, np.int64)
 
-    def number(self, value: Any, like: str = "") -> str:
-        """Add a constant with the dtype of the value `like`, else float32."""
-        return self.graph.constant(value, self.spec(like).dtype.numpy if like else np.float32)
+    def number(self, value: Any, like: Value | None = None) -> Value:
+        """Return a constant with the dtype of the value `like`, else float32."""
+        return constant(value, np.float32 if like is None else self.spec(like).dtype.numpy)
 
-    def dims(self, name: str, axis: int) -> str:
+    def dims(self, value: Value | None, axis: int) -> Value:
         """Add nodes that give a dim as a scalar at run time."""
-        return self("Squeeze", self("Shape", name, start=axis, end=axis + 1 or None))
+        return self("Squeeze", self("Shape", value, start=axis, end=axis + 1 or None))
 
-    def sum(self, *names: str) -> str:
-        """Add nodes that sum up the values with a name."""
-        present = [name for name in names if name]
+    def sum(self, *values: Value | None) -> Value:
+        """Add nodes that sum up the values that are not absent."""
+        present = [value for value in values if value is not None]
         total = present[0]
-        for name in present[1:]:
-            total = self("Add", total, name)
+        for value in present[1:]:
+            total = self("Add", total, value)
         return total
 
-    def done(self, *results: str) -> list[Node]:
+    def done(self, *results: Value | None) -> list[Node]:
         """Return the nodes; `results` become the outputs of the replaced node. Nodes that no output needs are left out.
 
         Raises NotImplementedError if an output has no result.
         """
-        renamed: dict[str, str] = {}
-        made = {name for node in self.nodes for name in node.outputs}
+        replaced: dict[Value | None, Value | None] = {}
         for index, output in enumerate(self.node.outputs):
-            if not output:
+            if output is None:
                 continue
-            if index >= len(results) or not results[index]:
+            result = results[index] if index < len(results) else None
+            if result is None:
                 raise NotImplementedError(f"its output {index} is not supported")
-            if results[index] in made and results[index] not in renamed:
-                renamed[results[index]] = output
+            if result in self._made and result not in replaced:
+                replaced[result] = output
             else:
-                self.nodes.append(node_like(self.node, "Identity", [results[index]], [output]))
-        needed, kept = {name for name in self.node.outputs if name}, list[Any]()
+                self.nodes.append(self.node.like("Identity", [result], [output]))
+        needed, kept = {value for value in self.node.outputs if value is not None}, list[Node]()
         for node in reversed(self.nodes):
-            node.outputs = [renamed.get(name, name) for name in node.outputs]
-            node.inputs = [renamed.get(name, name) for name in node.inputs]
-            if needed.intersection(node.outputs):
-                needed.update(node.inputs)
+            node.outputs = [replaced.get(value, value) for value in node.outputs]
+            node.inputs = [replaced.get(value, value) for value in node.inputs]
+            if not needed.isdisjoint(node.outputs):
+                needed.update(value for value in node.inputs if value is not None)
                 kept.append(node)
         return kept[::-1]
+
+
+def _name(value: Value | None) -> str:
+    return "" if value is None else value.name

@@ -5,22 +5,19 @@ onnxruntime's tools and some exporters write operators of this domain.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from perframe.importers.adapters import adapter, node_like
+from perframe.importers.adapters import adapter
 from perframe.importers.adapters.chain import Chain
+from perframe.importers.onnx_node import Node, constant
+from perframe.model import Value
 from perframe.tensor import DataType
-
-if TYPE_CHECKING:
-    from perframe.importers.onnx import Importer, Node
 
 MICROSOFT = "com.microsoft::"
 LARGEST_INVERSE = 8  # the side of a matrix; its inverse takes one minor for each element
 
 
-def _activate(chain: Chain, x: str, kind: str, alpha: float | None, beta: float | None) -> str:
+def _activate(chain: Chain, x: Value, kind: str, alpha: float | None, beta: float | None) -> Value:
     """Add an activation by its name, with the numbers that it takes."""
     given = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
     if kind in ("Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "HardSwish", "Gelu"):
@@ -38,9 +35,9 @@ def _activate(chain: Chain, x: str, kind: str, alpha: float | None, beta: float 
 
 
 @adapter(f"{MICROSOFT}FusedConv")
-def _fused_conv(node: Node, graph: Importer) -> list[Node]:
+def _fused_conv(node: Node) -> list[Node]:
     """A convolution, plus Z, followed by an activation."""
-    chain, attributes = Chain(node, graph), dict(node.attributes)
+    chain, attributes = Chain(node), dict(node.attributes)
     x, w, bias, z = chain.inputs(4)
     kind = attributes.pop("activation", "")
     alpha, beta = (*attributes.pop("activation_params", ()), None, None)[:2]
@@ -49,9 +46,9 @@ def _fused_conv(node: Node, graph: Importer) -> list[Node]:
 
 
 @adapter(f"{MICROSOFT}NhwcConv", f"{MICROSOFT}NhwcFusedConv")
-def _nhwc_conv(node: Node, graph: Importer) -> list[Node]:
+def _nhwc_conv(node: Node) -> list[Node]:
     """A convolution of pictures with the channels last. `kernel_shape` tells whether the weights have them last too."""
-    chain, attributes = Chain(node, graph), dict(node.attributes)
+    chain, attributes = Chain(node), dict(node.attributes)
     x, w, bias, z = chain.inputs(4)
     kind = attributes.pop("activation", "")
     alpha, beta = (*attributes.pop("activation_params", ()), None, None)[:2]
@@ -63,19 +60,19 @@ def _nhwc_conv(node: Node, graph: Importer) -> list[Node]:
     return chain.done(_activate(chain, chain.sum(channels_last(chain, result, rank), z), kind, alpha, beta))
 
 
-def channels_first(chain: Chain, x: str, rank: int) -> str:
+def channels_first(chain: Chain, x: Value | None, rank: int) -> Value:
     """Add a transposition from NHWC to NCHW."""
     return chain("Transpose", x, perm=(0, rank - 1, *range(1, rank - 1)))
 
 
-def channels_last(chain: Chain, x: str, rank: int) -> str:
+def channels_last(chain: Chain, x: Value | None, rank: int) -> Value:
     """Add a transposition from NCHW to NHWC."""
     return chain("Transpose", x, perm=(0, *range(2, rank), 1))
 
 
 @adapter(f"{MICROSOFT}FusedGemm")
-def _fused_gemm(node: Node, graph: Importer) -> list[Node]:
-    chain, attributes = Chain(node, graph), dict(node.attributes)
+def _fused_gemm(node: Node) -> list[Node]:
+    chain, attributes = Chain(node), dict(node.attributes)
     kind, alpha, beta, _ = (
         attributes.pop(name, None) for name in ("activation", *(f"activation_{x}" for x in ("alpha", "beta", "gamma")))
     )
@@ -84,10 +81,10 @@ def _fused_gemm(node: Node, graph: Importer) -> list[Node]:
 
 
 @adapter(*(MICROSOFT + op for op in ("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation")))
-def _fused_mat_mul(node: Node, graph: Importer) -> list[Node]:
+def _fused_mat_mul(node: Node) -> list[Node]:
     """alpha * A B. The matrices may be transposed, and their rows may come before their batches."""
-    chain = Chain(node, graph)
-    sides = list[str]()
+    chain = Chain(node)
+    sides = list[Value | None]()
     for name, side in zip(node.inputs, "AB", strict=True):
         flipped, batched = chain.get(f"trans{side}", 0), chain.get(f"transBatch{side}", 0)
         rank = chain.rank(name) if flipped or batched else 1
@@ -103,87 +100,87 @@ def _fused_mat_mul(node: Node, graph: Importer) -> list[Node]:
 
 
 @adapter(f"{MICROSOFT}Gelu", f"{MICROSOFT}BiasGelu")
-def _gelu(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _gelu(node: Node) -> list[Node]:
+    chain = Chain(node)
     return chain.done(chain("Gelu", chain.sum(*node.inputs)))
 
 
 @adapter(f"{MICROSOFT}FastGelu")
-def _fast_gelu(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _fast_gelu(node: Node) -> list[Node]:
+    chain = Chain(node)
     return chain.done(chain("Gelu", chain.sum(*node.inputs), approximate="tanh"))
 
 
 @adapter(f"{MICROSOFT}QuickGelu")
-def _quick_gelu(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _quick_gelu(node: Node) -> list[Node]:
+    chain = Chain(node)
     return chain.done(chain("Swish", node.inputs[0], alpha=chain.get("alpha", 1.702)))
 
 
 @adapter(f"{MICROSOFT}BiasAdd")
-def _bias_add(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _bias_add(node: Node) -> list[Node]:
+    chain = Chain(node)
     return chain.done(chain.sum(*node.inputs))
 
 
 @adapter(f"{MICROSOFT}BiasSplitGelu")
-def _bias_split_gelu(node: Node, graph: Importer) -> list[Node]:
+def _bias_split_gelu(node: Node) -> list[Node]:
     """The left half of the last axis times the Gelu of the right one."""
-    chain = Chain(node, graph)
+    chain = Chain(node)
     left, right = chain.several(2, "Split", chain.sum(*node.inputs), axis=-1, num_outputs=2)
     return chain.done(chain("Mul", left, chain("Gelu", right)))
 
 
 @adapter(f"{MICROSOFT}Trilu")
-def _trilu(node: Node, graph: Importer) -> list[Node]:
-    return [node_like(node, "Trilu", node.inputs, node.outputs, **node.attributes)]
+def _trilu(node: Node) -> list[Node]:
+    return [node.like("Trilu", node.inputs, node.outputs, **node.attributes)]
 
 
 @adapter(f"{MICROSOFT}ExpandDims")
-def _expand_dims(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _expand_dims(node: Node) -> list[Node]:
+    chain = Chain(node)
     x, axis = chain.inputs(2)
     return chain.done(chain("Unsqueeze", x, _list(chain, axis)))
 
 
 @adapter(f"{MICROSOFT}Pad")
-def _pad(node: Node, graph: Importer) -> list[Node]:
+def _pad(node: Node) -> list[Node]:
     """The pads may be a matrix of one row."""
-    chain = Chain(node, graph)
+    chain = Chain(node)
     x, pads, value = chain.inputs(3)
     filler = [chain("Reshape", value, chain.ints())] if value else []
     return chain.done(chain("Pad", x, _list(chain, pads), *filler, **node.attributes))
 
 
-def _list(chain: Chain, numbers: str) -> str:
+def _list(chain: Chain, numbers: Value | None) -> Value:
     """Return integers of any shape as a list of int64."""
-    if numbers in chain.graph.constants:
-        return chain.ints(*chain.graph.constants[numbers].reshape(-1).tolist())
+    if numbers is not None and numbers.constant is not None:
+        return chain.ints(*numbers.constant.reshape(-1).tolist())
     return chain("Reshape", chain("Cast", numbers, to=DataType.INT64), chain.ints(-1))
 
 
 @adapter(f"{MICROSOFT}Unique")
-def _unique(node: Node, graph: Importer) -> list[Node]:
+def _unique(node: Node) -> list[Node]:
     """The values keep the order in which they first occur."""
-    chain = Chain(node, graph)
+    chain = Chain(node)
     values, _, indices, counts = chain.several(4, "Unique", node.inputs[0], sorted=0)
     return chain.done(values, indices, counts)
 
 
 @adapter(f"{MICROSOFT}Inverse")
-def _inverse(node: Node, graph: Importer) -> list[Node]:
+def _inverse(node: Node) -> list[Node]:
     """The inverse of small matrices: the determinants of all minors, divided by the determinant of the matrix."""
-    chain, (x,) = Chain(node, graph), node.inputs
+    chain, (x,) = Chain(node), node.inputs
     side, rank = chain.size(x, -1), chain.rank(x)
-    if x in graph.constants:
-        return chain.done(graph.constant(np.linalg.inv(graph.constants[x])))
+    if x is not None and x.constant is not None:
+        return chain.done(constant(np.linalg.inv(x.constant)))
     if side == 1:
         return chain.done(chain("Reciprocal", x))
     if side > LARGEST_INVERSE:
         raise NotImplementedError(f"its matrices have {side} rows; more than {LARGEST_INVERSE} are not supported")
     others = np.array([[i for i in range(side) if i != left] for left in range(side)])
-    rows = chain("Gather", x, graph.constant(others), axis=-2)  # ..., row left out, rows, columns
-    minors = chain("Gather", rows, graph.constant(others), axis=-1)  # ..., row, rows, column left out, columns
+    rows = chain("Gather", x, constant(others), axis=-2)  # ..., row left out, rows, columns
+    minors = chain("Gather", rows, constant(others), axis=-1)  # ..., row, rows, column left out, columns
     batch = tuple(range(rank - 2))
     minors = chain("Transpose", minors, perm=(*batch, rank, rank - 2, rank - 1, rank + 1))  # column, row: transposed
     signs = 1 - 2 * (np.add.outer(np.arange(side), np.arange(side)) % 2)

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perframe.importers.adapters import adapter
 from perframe.importers.adapters.chain import Chain
 from perframe.importers.adapters.contrib import MICROSOFT
+from perframe.importers.onnx_node import Node, constant
+from perframe.model import Value
 from perframe.tensor import DataType
-
-if TYPE_CHECKING:
-    from perframe.importers.onnx import Importer, Node
 
 LOWEST = -3.4e38  # the score of a key that must not be read
 MASKED = -10000.0  # added to the score of a masked key, unless the node gives another number
 
 
-def rotate(chain: Chain, x: str, positions: str, tables: tuple[str, str], interleaved: bool, rest: int) -> str:
+def rotate(
+    chain: Chain,
+    x: Value | None,
+    positions: Value | None,
+    tables: tuple[Value | None, Value | None],
+    interleaved: bool,
+    rest: int,
+) -> Value:
     """Rotate x of (batch, tokens, heads, size) by the tokens' positions, but not the last `rest` numbers of a head."""
     half = chain.size(tables[0], 1)
-    still = ""
+    still: Value | None = None
     if rest:
         x, still = chain.several(2, "Split", x, chain.ints(2 * half, rest), axis=-1)
     angles = [chain("Unsqueeze", chain("Gather", table, positions), chain.ints(2)) for table in tables]
@@ -30,17 +35,17 @@ def rotate(chain: Chain, x: str, positions: str, tables: tuple[str, str], interl
     return chain("Concat", result, still, axis=-1) if still else result
 
 
-def count(chain: Chain, x: str, axis: int, start: str = "") -> str:
+def count(chain: Chain, x: Value | None, axis: int, start: Value | None = None) -> Value:
     """Add nodes for start, start + 1, …, one number for each element of a dim of x. `start` is 0 if absent."""
-    zero, one = (chain.graph.constant(value, np.int64) for value in (0, 1))
+    zero, one = (constant(value, np.int64) for value in (0, 1))
     numbers = chain("Range", zero, chain.dims(x, axis), one)
     return chain("Add", numbers, start) if start else numbers
 
 
 @adapter(f"{MICROSOFT}RotaryEmbedding")
-def _rotary(node: Node, graph: Importer) -> list[Node]:
+def _rotary(node: Node) -> list[Node]:
     """The input is (batch, tokens, heads * size) or (batch, heads, tokens, size)."""
-    chain = Chain(node, graph)
+    chain = Chain(node)
     x, positions, cos, sin = chain.inputs(4)
     chain.refuse("is_packed_batching")
     if chain.get("scale", 1.0) != 1.0:
@@ -60,36 +65,36 @@ def _rotary(node: Node, graph: Importer) -> list[Node]:
     return chain.done(chain("Reshape", result, chain.ints(0, 0, width)))
 
 
-def heads_first(chain: Chain, x: str, heads: int, size: int) -> str:
+def heads_first(chain: Chain, x: Value | None, heads: int, size: int) -> Value:
     """Turn (batch, tokens, heads * size) into (batch, heads, tokens, size)."""
     return chain("Transpose", chain("Reshape", x, chain.ints(0, 0, heads, size)), perm=(0, 2, 1, 3))
 
 
-def heads_last(chain: Chain, x: str, width: int) -> str:
+def heads_last(chain: Chain, x: Value | None, width: int) -> Value:
     """Turn (batch, heads, tokens, size) into (batch, tokens, heads * size)."""
     return chain("Reshape", chain("Transpose", x, perm=(0, 2, 1, 3)), chain.ints(0, 0, width))
 
 
-def causal(chain: Chain, scores: str, keys: str, queries: str) -> str:
+def causal(chain: Chain, scores: Value | None, keys: Value | None, queries: Value | None) -> Value:
     """Give keys that come after a query the lowest score. The last query has the position of the last key."""
     last = chain("Sub", chain.dims(keys, 2), chain.dims(queries, 2))
     rows = chain("Unsqueeze", count(chain, queries, 2, last), chain.ints(1))
     return chain("Where", chain("LessOrEqual", count(chain, keys, 2), rows), scores, lowest(chain))
 
 
-def lowest(chain: Chain) -> str:
+def lowest(chain: Chain) -> Value:
     """Return the score of a key that must not be read, in the dtype of the node."""
     dtype = chain.spec(chain.node.inputs[0]).dtype.numpy
-    return chain.graph.constant(LOWEST if dtype != np.float16 else -65504.0, dtype)
+    return constant(LOWEST if dtype != np.float16 else -65504.0, dtype)
 
 
-def scored(chain: Chain, query: str, key: str, size: int, scale: float) -> str:
+def scored(chain: Chain, query: Value | None, key: Value | None, size: int, scale: float) -> Value:
     """Multiply queries by keys, and by the scale."""
     factor = chain.number(scale or 1 / math.sqrt(size), chain.node.inputs[0])
     return chain("MatMul", chain("Mul", query, factor), chain("Transpose", key, perm=(0, 1, 3, 2)))
 
 
-def _mask(chain: Chain, mask: str, keys: str, value: float) -> str:
+def _mask(chain: Chain, mask: Value | None, keys: Value | None, value: float) -> Value:
     """Return the numbers that a mask adds to the scores.
 
     The mask has the end of each line, ends and beginnings, or a number for each key: 0 masks the key.
@@ -114,7 +119,9 @@ def _mask(chain: Chain, mask: str, keys: str, value: float) -> str:
     return chain("Where", kept, chain.number(0, like), chain.number(value, like))
 
 
-def _attended(chain: Chain, query: str, key: str, value: str, size: int, added: list[str]) -> tuple[str, str]:
+def _attended(
+    chain: Chain, query: Value | None, key: Value | None, value: Value | None, size: int, added: list[Value | None]
+) -> tuple[Value | None, Value | None]:
     """Return the values weighed by their keys' scores, for each head, and the scores. `added` are masks and biases."""
     scores = chain.sum(scored(chain, query, key, size, chain.get("scale", 0.0)), *added)
     if chain.get("unidirectional", 0):
@@ -123,11 +130,11 @@ def _attended(chain: Chain, query: str, key: str, value: str, size: int, added: 
 
 
 @adapter(f"{MICROSOFT}MultiHeadAttention")
-def _multi_head(node: Node, graph: Importer) -> list[Node]:
+def _multi_head(node: Node) -> list[Node]:
     """Keys and values may share one tensor with the queries, share one with each other, or come apart, with their heads
     split or not.
     """
-    chain = Chain(node, graph)
+    chain = Chain(node)
     query, key, value, bias, padding, added, past_key, past_value, length, beams = chain.inputs(10)
     if length or beams:
         raise NotImplementedError("past_sequence_length and cache_indirection are not supported")
@@ -143,7 +150,7 @@ def _multi_head(node: Node, graph: Importer) -> list[Node]:
         split = chain.rank(value) == 4
         sizes[2] = chain.size(value, 3) if split else chain.size(value, 2) // heads
         given = zip((query, key, value), sizes, (False, split, split), strict=True)
-        parts = [x if done else heads_first(chain, x, heads, n) for x, n, done in given]
+        parts = [x if done and x else heads_first(chain, x, heads, n) for x, n, done in given]
     last = chain.size(value, -1) // (1 if chain.rank(value) == 4 else heads) if value else size
     if bias:
         pieces = chain.several(3, "Split", bias, chain.ints(heads * size, heads * size, heads * last), axis=0)
@@ -162,15 +169,15 @@ def _multi_head(node: Node, graph: Importer) -> list[Node]:
     return chain.done(heads_last(chain, result, heads * last), key, value, scores)
 
 
-def _taken(chain: Chain, packed: str, index: int) -> str:
+def _taken(chain: Chain, packed: Value | None, index: int) -> Value:
     """Take one of the tensors in (batch, tokens, heads, tensors, size), as (batch, heads, tokens, size)."""
-    return chain("Transpose", chain("Gather", packed, chain.graph.constant(index, np.int64), axis=3), perm=(0, 2, 1, 3))
+    return chain("Transpose", chain("Gather", packed, constant(index, np.int64), axis=3), perm=(0, 2, 1, 3))
 
 
 @adapter(f"{MICROSOFT}Attention")
-def _attention(node: Node, graph: Importer) -> list[Node]:
+def _attention(node: Node) -> list[Node]:
     """Attention with the product that makes queries, keys and values from one input."""
-    chain = Chain(node, graph)
+    chain = Chain(node)
     chain.refuse("do_rotary", "past_present_share_buffer")
     x, weights, bias, mask, past, added, length = chain.inputs(7)
     if length:
@@ -189,7 +196,7 @@ def _attention(node: Node, graph: Importer) -> list[Node]:
         )
     masks = [_mask(chain, mask, key, chain.get("mask_filter_value", MASKED))] if mask else []
     result, _ = _attended(chain, query, key, value, widths[0] // heads, [*masks, added])
-    present = ""
+    present = None
     if chain.wants(1):
         present = chain("Concat", *(chain("Unsqueeze", part, chain.ints(0)) for part in (key, value)), axis=0)
     return chain.done(heads_last(chain, result, widths[2]), present)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,15 +10,14 @@ from perframe.importers.adapters import adapter
 from perframe.importers.adapters.chain import Chain
 from perframe.importers.adapters.contrib import MICROSOFT
 from perframe.importers.adapters.contrib_attention import count, heads_last, lowest, rotate
+from perframe.importers.onnx_node import Node, constant
+from perframe.model import Value
 from perframe.tensor import DataType
-
-if TYPE_CHECKING:
-    from perframe.importers.onnx import Importer, Node
 
 
 @adapter(f"{MICROSOFT}GroupQueryAttention")
-def _group_query(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _group_query(node: Node) -> list[Node]:
+    chain = Chain(node)
     given = chain.inputs(16)
     _refuse(chain, given)
     query, key, value, past_key, past_value, lengths = given[:6]
@@ -36,8 +34,8 @@ def _group_query(node: Node, graph: Importer) -> list[Node]:
     ]
 
     ends = chain("Cast", chain("Reshape", lengths, chain.ints(-1)), to=DataType.INT64)  # the last key of each line
-    before = chain("Sub", ends, chain("Sub", chain.dims(query, 1), graph.constant(1, np.int64)))
-    before = chain("Max", before, graph.constant(0, np.int64))  # the number of cached keys; 0 before the first call
+    before = chain("Sub", ends, chain("Sub", chain.dims(query, 1), constant(1, np.int64)))
+    before = chain("Max", before, constant(0, np.int64))  # the number of cached keys; 0 before the first call
     rows = chain("Add", chain("Unsqueeze", before, chain.ints(1)), count(chain, query, 1))
     if chain.get("do_rotary", 0):
         turned, rest = bool(chain.get("rotary_interleaved", 0)), size - 2 * chain.size(cos, 1)
@@ -63,7 +61,7 @@ def _group_query(node: Node, graph: Importer) -> list[Node]:
     return chain.done(heads_last(chain, result, heads * size), keys, values)
 
 
-def _refuse(chain: Chain, given: list[str]) -> None:
+def _refuse(chain: Chain, given: list[Value | None]) -> None:
     chain.refuse("kv_cache_bit_width", "sliding_window_cache", "qk_output")
     for name in ("k_quant_type", "v_quant_type"):
         if chain.get(name, "NONE") != "NONE":
@@ -73,7 +71,7 @@ def _refuse(chain: Chain, given: list[str]) -> None:
             raise NotImplementedError(f"the input {name} is not supported")
 
 
-def _appended(chain: Chain, past: str, new: str, before: str, total: str) -> str:
+def _appended(chain: Chain, past: Value | None, new: Value, before: Value | None, total: Value | None) -> Value:
     """Extend the cache to the total length, and write the new rows after the old ones."""
     shape = chain.spec(past).shape
     if shape is not None and shape[2] == 0:
@@ -81,11 +79,11 @@ def _appended(chain: Chain, past: str, new: str, before: str, total: str) -> str
     one = chain.ints(-1)
     wanted = chain("Reshape", chain("Cast", total, to=DataType.INT64), one)
     missing = chain("Max", chain("Sub", wanted, chain("Shape", past, start=2, end=3)), chain.ints(0))
-    longer = chain("Pad", past, chain("Concat", chain.ints(0), missing, axis=0), "", chain.ints(2))
+    longer = chain("Pad", past, chain("Concat", chain.ints(0), missing, axis=0), None, chain.ints(2))
     return chain("TensorScatter", longer, new, before, axis=2)
 
 
-def _by_group(chain: Chain, added: str, heads: int, groups: int) -> str:
+def _by_group(chain: Chain, added: Value | None, heads: int, groups: int) -> Value:
     """Reshape a bias of (batch, heads, tokens, keys) so that its heads are in groups."""
     if chain.size(added, 1) == 1:
         return chain("Unsqueeze", added, chain.ints(1))
@@ -94,7 +92,7 @@ def _by_group(chain: Chain, added: str, heads: int, groups: int) -> str:
     return chain("Reshape", added, shape)
 
 
-def _visible(chain: Chain, keys: str, rows: str, ends: str) -> str:
+def _visible(chain: Chain, keys: Value | None, rows: Value | None, ends: Value | None) -> Value:
     """Return whether a query may read a key: (batch, 1, 1, tokens, keys)."""
     columns = count(chain, keys, 2)
     at = chain("Unsqueeze", rows, chain.ints(1, 2, 4))
@@ -104,11 +102,11 @@ def _visible(chain: Chain, keys: str, rows: str, ends: str) -> str:
     window = chain.get("local_window_size", -1)
     if window < 0:
         return kept
-    first = chain("Sub", at, chain.graph.constant(window, np.int64))
+    first = chain("Sub", at, constant(window, np.int64))
     return chain("And", kept, chain("Greater", columns, first))
 
 
-def _softmax(chain: Chain, scores: str, sink: str, heads: int, groups: int) -> str:
+def _softmax(chain: Chain, scores: Value | None, sink: Value | None, heads: int, groups: int) -> Value:
     """Apply the softmax; if the node asks for it, with a further key that has no value.
 
     The score of that key is 0, or the one that `sink` gives its head.
@@ -117,6 +115,6 @@ def _softmax(chain: Chain, scores: str, sink: str, heads: int, groups: int) -> s
         return chain("Softmax", scores, axis=-1)
     like = chain.node.inputs[0]
     zeros = chain("Mul", chain("ReduceMax", scores, chain.ints(-1)), chain.number(0, like))
-    level = chain("Reshape", sink, chain.ints(groups, heads // groups, 1, 1)) if sink else ""
+    level = chain("Reshape", sink, chain.ints(groups, heads // groups, 1, 1)) if sink else None
     whole = chain("Softmax", chain("Concat", scores, chain.sum(zeros, level), axis=-1), axis=-1)
     return chain("Slice", whole, chain.ints(0), chain.ints(-1), chain.ints(-1))

@@ -2,46 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from perframe.importers.adapters import adapter, node_like
+from perframe.importers.adapters import adapter
 from perframe.importers.adapters.chain import Chain
 from perframe.importers.adapters.contrib import MICROSOFT, channels_first, channels_last
+from perframe.importers.onnx_node import Node, constant
+from perframe.model import Value
 from perframe.tensor import DataType
-
-if TYPE_CHECKING:
-    from perframe.importers.onnx import Importer, Node
 
 
 @adapter(f"{MICROSOFT}LayerNormalization")
-def _layer_normalization(node: Node, graph: Importer) -> list[Node]:
-    return [node_like(node, "LayerNormalization", node.inputs, node.outputs, **node.attributes)]
+def _layer_normalization(node: Node) -> list[Node]:
+    return [node.like("LayerNormalization", node.inputs, node.outputs, **node.attributes)]
 
 
 @adapter("SimplifiedLayerNormalization", f"{MICROSOFT}SimplifiedLayerNormalization")
-def _simplified(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _simplified(node: Node) -> list[Node]:
+    chain = Chain(node)
     x, scale = chain.inputs(2)
     axis, epsilon = chain.get("axis", -1), chain.get("epsilon", 1e-5)
     result = chain("RMSNormalization", x, scale, axis=axis, epsilon=epsilon, stash_type=chain.get("stash_type", 1))
-    deviation = ""
+    deviation = None
     if chain.wants(1):
         axes = chain.ints(*range(axis % chain.rank(x), chain.rank(x)))
         deviation = _inverse_rms(chain, chain("Cast", x, to=DataType.FLOAT32), axes, epsilon)
     return chain.done(result, deviation)
 
 
-def _inverse_rms(chain: Chain, x: str, axes: str, epsilon: float) -> str:
+def _inverse_rms(chain: Chain, x: Value | None, axes: Value | None, epsilon: float) -> Value:
     """Add nodes for 1 / sqrt(mean(x²) + epsilon)."""
     mean = chain("ReduceMean", chain("Mul", x, x), axes)
     return chain("Reciprocal", chain("Sqrt", chain("Add", mean, chain.number(epsilon))))
 
 
 @adapter(f"{MICROSOFT}SkipLayerNormalization")
-def _skip(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _skip(node: Node) -> list[Node]:
+    chain = Chain(node)
     x, skip, gamma, beta, bias = chain.inputs(5)
     total = chain.sum(x, skip, bias)
     scale = [gamma, beta] if beta else [gamma]
@@ -51,26 +48,26 @@ def _skip(node: Node, graph: Importer) -> list[Node]:
 
 
 @adapter(f"{MICROSOFT}SkipSimplifiedLayerNormalization")
-def _skip_simplified(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _skip_simplified(node: Node) -> list[Node]:
+    chain = Chain(node)
     x, skip, gamma, bias = chain.inputs(4)
     total, epsilon = chain.sum(x, skip, bias), chain.get("epsilon", 1e-12)
     result = chain("RMSNormalization", total, gamma, axis=-1, epsilon=epsilon, stash_type=1)
     deviation = _inverse_rms(chain, chain("Cast", total, to=DataType.FLOAT32), chain.ints(-1), epsilon)
-    return chain.done(result, "", deviation, total)
+    return chain.done(result, None, deviation, total)
 
 
 @adapter(f"{MICROSOFT}EmbedLayerNormalization")
-def _embed(node: Node, graph: Importer) -> list[Node]:
+def _embed(node: Node) -> list[Node]:
     """Sum up and normalize the embeddings of words, positions and segments. The second output is the number of tokens
     in each line without padding.
     """
-    chain = Chain(node, graph)
+    chain = Chain(node)
     ids, segments, words, positions, kinds, gamma, beta, mask, position_ids = chain.inputs(9)
     if not position_ids:
-        zero, one = (graph.constant(value, np.int64) for value in (0, 1))
+        zero, one = (constant(value, np.int64) for value in (0, 1))
         position_ids = chain("Range", zero, chain.dims(ids, 1), one)
-    segment = chain("Gather", kinds, segments) if segments else ""
+    segment = chain("Gather", kinds, segments) if segments else None
     total = chain.sum(chain("Gather", words, ids), chain("Gather", positions, position_ids), segment)
     epsilon = chain.get("epsilon", 1e-12)
     result = chain("LayerNormalization", total, gamma, beta, axis=-1, epsilon=epsilon, stash_type=1)
@@ -82,9 +79,9 @@ def _embed(node: Node, graph: Importer) -> list[Node]:
 
 
 @adapter(f"{MICROSOFT}GroupNorm", f"{MICROSOFT}SkipGroupNorm")
-def _group_norm(node: Node, graph: Importer) -> list[Node]:
+def _group_norm(node: Node) -> list[Node]:
     """Computed in float32. By default the channels of pictures come last. activation=1 is SiLU."""
-    chain = Chain(node, graph)
+    chain = Chain(node)
     x, gamma, beta, skip, bias = chain.inputs(5)
     last, rank = chain.get("channels_last", 1), chain.rank(x)
     if skip and chain.rank(skip) == 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,22 +11,21 @@ from perframe.importers.adapters import adapter
 from perframe.importers.adapters.chain import Chain
 from perframe.importers.adapters.contrib import MICROSOFT, channels_first, channels_last
 from perframe.importers.adapters.quantized import whole
+from perframe.importers.onnx_node import Node
+from perframe.model import Value
 from perframe.tensor import DataType
 
-if TYPE_CHECKING:
-    from perframe.importers.onnx import Importer, Node
 
-
-def _real(chain: Chain, x: str, scale: str, zero: str, **attributes: Any) -> str:
+def _real(chain: Chain, x: Value | None, scale: Value | None, zero: Value | None, **attributes: Any) -> Value:
     """Add nodes that turn a quantized value into floats."""
     return chain("DequantizeLinear", x, *_parameters(chain, scale, zero), **attributes)
 
 
-def _quantized(chain: Chain, x: str, scale: str, zero: str, **attributes: Any) -> str:
+def _quantized(chain: Chain, x: Value | None, scale: Value | None, zero: Value | None, **attributes: Any) -> Value:
     return chain("QuantizeLinear", x, *_parameters(chain, scale, zero), **attributes)
 
 
-def _parameters(chain: Chain, scale: str, zero: str) -> list[str]:
+def _parameters(chain: Chain, scale: Value | None, zero: Value | None) -> list[Value | None]:
     """Return scale and zero point; those of one element are reshaped to scalars."""
     given = [scale, zero] if zero else [scale]
     shape = chain.spec(scale).shape
@@ -36,31 +35,31 @@ def _parameters(chain: Chain, scale: str, zero: str) -> list[str]:
 
 
 @adapter(f"{MICROSOFT}QuantizeLinear", f"{MICROSOFT}DequantizeLinear")
-def _linear(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _linear(node: Node) -> list[Node]:
+    chain = Chain(node)
     x, scale, zero = chain.inputs(3)
     return chain.done(chain(node.op, x, *_parameters(chain, scale, zero), axis=chain.get("axis", 1)))
 
 
 @adapter(f"{MICROSOFT}QLinearAdd", f"{MICROSOFT}QLinearMul")
-def _q_linear_pair(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _q_linear_pair(node: Node) -> list[Node]:
+    chain = Chain(node)
     given = chain.inputs(8)
     result = chain(node.op.removeprefix("QLinear"), _real(chain, *given[:3]), _real(chain, *given[3:6]))
     return chain.done(_quantized(chain, result, *given[6:]))
 
 
 @adapter(f"{MICROSOFT}QLinearWhere")
-def _q_linear_where(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _q_linear_where(node: Node) -> list[Node]:
+    chain = Chain(node)
     condition, *given = chain.inputs(9)
     result = chain("Where", condition, _real(chain, *given[:3]), _real(chain, *given[3:6]))
     return chain.done(_quantized(chain, result, *given[6:]))
 
 
 @adapter(*(MICROSOFT + op for op in ("QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax")))
-def _q_linear_activation(node: Node, graph: Importer) -> list[Node]:
-    chain, attributes = Chain(node, graph), dict(node.attributes)
+def _q_linear_activation(node: Node) -> list[Node]:
+    chain, attributes = Chain(node), dict(node.attributes)
     x, scale, zero, y_scale, y_zero = chain.inputs(5)
     real, opset = _real(chain, x, scale, zero), attributes.pop("opset", 13)
     if node.op == "QLinearSoftmax" and opset < 13 and attributes.get("axis", -1) not in (-1, chain.rank(x) - 1):
@@ -70,8 +69,8 @@ def _q_linear_activation(node: Node, graph: Importer) -> list[Node]:
 
 
 @adapter(f"{MICROSOFT}QLinearGlobalAveragePool", f"{MICROSOFT}QLinearAveragePool")
-def _q_linear_pool(node: Node, graph: Importer) -> list[Node]:
-    chain, attributes = Chain(node, graph), dict(node.attributes)
+def _q_linear_pool(node: Node) -> list[Node]:
+    chain, attributes = Chain(node), dict(node.attributes)
     x, scale, zero, y_scale, y_zero = chain.inputs(5)
     last, result = attributes.pop("channels_last", 0), _real(chain, x, scale, zero)
     rank = chain.rank(x) if last else 0
@@ -82,17 +81,17 @@ def _q_linear_pool(node: Node, graph: Importer) -> list[Node]:
 
 
 @adapter(f"{MICROSOFT}QLinearConcat")
-def _q_linear_concat(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _q_linear_concat(node: Node) -> list[Node]:
+    chain = Chain(node)
     y_scale, y_zero, *rest = node.inputs
     parts = [_real(chain, *rest[index : index + 3]) for index in range(0, len(rest), 3)]
     return chain.done(_quantized(chain, chain("Concat", *parts, axis=node.attributes["axis"]), y_scale, y_zero))
 
 
 @adapter(f"{MICROSOFT}QLinearConv")
-def _q_linear_conv(node: Node, graph: Importer) -> list[Node]:
+def _q_linear_conv(node: Node) -> list[Node]:
     """ONNX's QLinearConv, and a form with the channels last."""
-    chain, attributes = Chain(node, graph), dict(node.attributes)
+    chain, attributes = Chain(node), dict(node.attributes)
     last, rank = attributes.pop("channels_last", 0), chain.rank(node.inputs[0])
     x = channels_first(chain, node.inputs[0], rank) if last else node.inputs[0]
     result = chain("QLinearConv", x, *node.inputs[1:], **attributes)
@@ -102,9 +101,9 @@ def _q_linear_conv(node: Node, graph: Importer) -> list[Node]:
 
 
 @adapter(f"{MICROSOFT}QGemm")
-def _q_gemm(node: Node, graph: Importer) -> list[Node]:
+def _q_gemm(node: Node) -> list[Node]:
     """alpha * A B + C. C has integers in the scale of the products. Without a scale of Y the result is real."""
-    chain = Chain(node, graph)
+    chain = Chain(node)
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = chain.inputs(9)
     columns = chain.get("transB", 0)
     left, right = _real(chain, a, a_scale, a_zero), _real(chain, b, b_scale, b_zero, axis=0 if columns else 1)
@@ -118,8 +117,8 @@ def _q_gemm(node: Node, graph: Importer) -> list[Node]:
 
 
 @adapter(f"{MICROSOFT}MatMulIntegerToFloat")
-def _mat_mul_integer_to_float(node: Node, graph: Importer) -> list[Node]:
-    chain = Chain(node, graph)
+def _mat_mul_integer_to_float(node: Node) -> list[Node]:
+    chain = Chain(node)
     a, b, a_scale, b_scale, a_zero, b_zero, bias = chain.inputs(7)
     product = chain("MatMul", whole(chain, a, a_zero), whole(chain, b, b_zero))
     real = chain("Cast", product, to=chain.spec(a_scale).dtype)
@@ -127,9 +126,9 @@ def _mat_mul_integer_to_float(node: Node, graph: Importer) -> list[Node]:
 
 
 @adapter(f"{MICROSOFT}DynamicQuantizeMatMul")
-def _dynamic_quantize_mat_mul(node: Node, graph: Importer) -> list[Node]:
+def _dynamic_quantize_mat_mul(node: Node) -> list[Node]:
     """A is quantized to 0…255 by its own range, which contains 0."""
-    chain = Chain(node, graph)
+    chain = Chain(node)
     a, b, b_scale, b_zero, bias = chain.inputs(5)
     quantized, step, zero = chain.several(3, "DynamicQuantizeLinear", a)
     product = chain("MatMul", whole(chain, quantized, zero), whole(chain, b, b_zero))
@@ -138,11 +137,11 @@ def _dynamic_quantize_mat_mul(node: Node, graph: Importer) -> list[Node]:
 
 
 @adapter(f"{MICROSOFT}DynamicQuantizeLSTM")
-def _dynamic_quantize_lstm(node: Node, graph: Importer) -> list[Node]:
+def _dynamic_quantize_lstm(node: Node) -> list[Node]:
     """An LSTM whose weights are bytes, (directions, depth, gates). Each product quantizes its other side by its own
     range: all inputs at once, and the state step by step.
     """
-    chain = Chain(node, graph)
+    chain = Chain(node)
     x, w, r, *others = chain.inputs(12)
     w_scale, w_zero, r_scale, r_zero = others[5:]
     rounded = chain("DequantizeLinear", *chain.several(3, "DynamicQuantizeLinear", x))
@@ -151,9 +150,9 @@ def _dynamic_quantize_lstm(node: Node, graph: Importer) -> list[Node]:
     return chain.done(*outputs)
 
 
-def _rows(chain: Chain, weights: str, scale: str, zero: str) -> str:
+def _rows(chain: Chain, weights: Value | None, scale: Value | None, zero: Value | None) -> Value:
     """Return weights as floats, (directions, gates, depth). A direction has a scale, or one for each gate."""
-    scales, zeros = (chain("Reshape", name, chain.ints(0, 1, -1)) if name else "" for name in (scale, zero))
+    scales, zeros = (chain("Reshape", name, chain.ints(0, 1, -1)) if name else None for name in (scale, zero))
     whole_numbers = chain("Cast", weights, to=DataType.FLOAT32)
     if zeros:
         whole_numbers = chain("Sub", whole_numbers, chain("Cast", zeros, to=DataType.FLOAT32))
@@ -161,9 +160,9 @@ def _rows(chain: Chain, weights: str, scale: str, zero: str) -> str:
 
 
 @adapter(f"{MICROSOFT}MatMulNBits")
-def _mat_mul_n_bits(node: Node, graph: Importer) -> list[Node]:
+def _mat_mul_n_bits(node: Node) -> list[Node]:
     """Unpack weights of 2, 4 or 8 bits once. Each block of them along K has a scale."""
-    chain = Chain(node, graph)
+    chain = Chain(node)
     chain.refuse("weight_prepacked")
     a, packed, scales, zeros, groups, bias = chain.inputs(6)
     bits, block = chain.get("bits", 4), node.attributes["block_size"]

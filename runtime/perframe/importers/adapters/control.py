@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from perframe.importers.adapters import adapter, node_like, to_data_types
-
-if TYPE_CHECKING:
-    from perframe.importers.onnx import Importer, Node
+from perframe.importers.adapters import adapter, to_data_types
+from perframe.importers.onnx_node import Node
 
 
 @adapter("Identity")
-def _identity(node: Node, graph: Importer) -> list[Node] | None:
+def _identity(node: Node) -> list[Node] | None:
     """A sequence or an optional becomes a Pass: it has no data that a backend could share."""
-    spec = graph.find(node.inputs[0])
-    if spec is None or spec.kind == "tensor":
+    if node.input(0).spec.kind == "tensor":
         return None
-    return [node_like(node, "Pass", node.inputs, node.outputs)]
+    return [node.like("Pass", node.inputs, node.outputs)]
 
 
 @adapter("SequenceEmpty")
-def _sequence_empty(node: Node, graph: Importer) -> None:
+def _sequence_empty(node: Node) -> None:
     to_data_types(node, "dtype")
 
 
 @adapter("Optional")
-def _optional(node: Node, graph: Importer) -> None:
+def _optional(node: Node) -> None:
     node.attributes.pop("type", None)
 
 
 @adapter("Scan", before=9)
-def _scan(node: Node, graph: Importer) -> None:
+def _scan(node: Node) -> None:
     """Before opset 9 a Scan ran over a batch, with a length for each row."""
     directions = node.attributes.pop("directions", None)
     if directions is not None:
