@@ -1,17 +1,14 @@
-"""A model under construction: layers, constants, and the spec of each value."""
+"""A model under construction: its layers, and the values that a body reads from outside."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from perframe.model import Layer, Names
+from perframe.model import Layer, Names, Value
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
-
-Array = NDArray[Any]
 
 
 class Builder:
@@ -22,60 +19,49 @@ class Builder:
         self.names: Names = outer.names if outer is not None else Names()
         self.titles: Names = outer.titles if outer is not None else Names()
         self.layers: list[Layer] = []
-        self.constants: dict[str, Array] = {}
-        self.specs: dict[str, PartialTensor] = {}
-        self.captures: dict[str, PartialTensor] = {}  # the values of outer models that a body reads
-        self.made: dict[Any, str] = {}  # values that several operators share, by a key
+        self.captures: dict[Value, Value] = {}  # a body's inputs, by the outer values that they stand for
+        self.made: dict[Any, Value] = {}  # values that several operators share, by a key
+        self._own: set[Value] = set()
 
-    def constant(self, value: Any, dtype: Any = None, like: str = "constant") -> str:
-        """Add a constant, and return its name. Equal small constants are one."""
+    def constant(self, value: Any, dtype: Any = None, like: str = "constant") -> Value:
+        """Return a constant. Equal small constants are one."""
         array = np.asarray(value, dtype)
         key = ("constant", array.dtype.str, array.shape, array.tobytes()) if array.size <= 16 else None
-        if key in self.made:
-            return self.made[key]
-        name = self.names.free(like)
-        self.constants[name], self.specs[name] = array, PartialTensor.of(array)
-        if key is not None:
-            self.made[key] = name
-        return name
+        found = self.made.get(key)
+        if found is None:
+            found = Value(self.names.free(like), constant=array)
+            if key is not None:
+                self.made[key] = found
+        return found
 
     def layer(
-        self, op: str, name: str, inputs: list[str], count: int, like: str, attributes: dict[str, Any]
-    ) -> list[str]:
-        """Add a layer, and return the names of its outputs. Raises InferenceError."""
-        outputs = [self.names.free(like) for _ in range(count)]
-        while inputs and not inputs[-1]:
-            inputs.pop()
-        layer = Layer(op, self.titles.free(name), inputs, outputs, attributes)
-        results = layer.infer([self.find(value) if value else None for value in inputs])
-        self.specs.update(zip(outputs, results, strict=False))
+        self, op: str, name: str, inputs: Sequence[Value | None], count: int, like: str, attributes: dict[str, Any]
+    ) -> list[Value]:
+        """Add a layer, and return its outputs. Raises InferenceError."""
+        outputs = [Value(self.names.free(like)) for _ in range(count)]
+        given = [None if value is None else self.local(value) for value in inputs]
+        while given and given[-1] is None:
+            given.pop()
+        layer = Layer(op, self.titles.free(name), given, outputs, attributes)
+        layer.infer_outputs()
+        self._own.update(outputs)
         self.layers.append(layer)
         return outputs
 
-    def find(self, name: str) -> PartialTensor:
-        """Return the spec of a value. One of an outer model becomes an input of this one, or a constant of it."""
-        if name in self.specs:
-            return self.specs[name]
-        assert self.outer is not None, name
-        found = self.outer.find(name)
-        if name in self.outer.constants:
-            self.constants[name] = self.outer.constants[name]
-            self.specs[name] = found
-        else:
-            self.specs[name] = self.captures[name] = PartialTensor(found.dtype, found.shape, kind=found.kind)
-        return self.specs[name]
+    def local(self, value: Value) -> Value:
+        """Return a value as this model reads it: one of an outer model becomes an input of this one."""
+        if value in self._own or value.constant is not None or self.outer is None:
+            return value
+        found = self.captures.get(value)
+        if found is None:
+            outer = self.outer.local(value)
+            spec = outer.spec
+            found = self.captures[value] = Value(outer.name, spec.dtype, spec.shape, spec.kind)
+            self._own.add(found)
+        return found
 
-    def input(self, like: str, dtype: DataType, shape: Any) -> str:
-        """Add an input, and return its name."""
-        name = self.names.free(like)
-        self.specs[name] = PartialTensor(dtype, shape)
-        return name
-
-    def rename(self, old: str, new: str) -> None:
-        """Give a value that a layer makes another name."""
-        for layer in self.layers:
-            for value in (*layer.operands, *layer.results):
-                value.name = new if value.name == old else value.name
-            if old in layer.attributes.get("captures", ()):
-                raise AssertionError(old)
-        self.specs[new] = self.specs.pop(old)
+    def input(self, like: str, dtype: DataType, shape: Any) -> Value:
+        """Return a new input."""
+        value = Value(self.names.free(like), dtype, shape)
+        self._own.add(value)
+        return value

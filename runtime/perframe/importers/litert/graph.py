@@ -62,15 +62,12 @@ class _Import:
         values = []
         for index, name in zip(graph.inputs, inputs, strict=True):
             values.append(Value(name, scope.dtype(index), DynamicTensorShape(graph.tensors[index].shape)))
-            scope.values[index] = name
-            builder.specs[name] = values[-1].spec
+            scope.values[index] = values[-1]
         scope.run()
         if self.problems:
             raise UnsupportedOperatorError(self.file.name, self.problems, "version")
         made = [scope.output(index, name) for index, name in zip(graph.outputs, outputs, strict=True)]
-        used = {name for layer in builder.layers for name in layer.input_names} | set(outputs)
-        constants = {name: value for name, value in builder.constants.items() if name in used}
-        model = Model(values, made, builder.layers, constants, self.file.name)
+        model = Model(values, made, builder.layers, name=self.file.name)
         model.verify()
         return model
 
@@ -93,7 +90,7 @@ class Scope:
             raise ModelError(f"{around.file.name}: there is no subgraph {index}")
         self.around, self.index, self.builder = around, index, builder
         self.graph = around.file.graphs[index]
-        self.values: dict[int, str] = {}
+        self.values: dict[int, Value] = {}
 
     def run(self) -> None:
         """Import all operators of the graph."""
@@ -108,7 +105,7 @@ class Scope:
             self._add(operation, f"{operation.name}_{number}")
         self.around.open.pop()
 
-    def inline(self, index: int, inputs: Sequence[str], builder: Builder | None = None) -> list[str]:
+    def inline(self, index: int, inputs: Sequence[Value], builder: Builder | None = None) -> list[Value]:
         """Import another subgraph for these inputs, which are stored values, and return its outputs."""
         inner = Scope(self.around, index, builder or self.builder)
         if len(inner.graph.inputs) != len(inputs) or -1 in (*inner.graph.inputs, *inner.graph.outputs):
@@ -153,9 +150,9 @@ class Scope:
     def _import(self, operation: Operation, entry: Entry) -> None:
         node = Node(self, operation, entry.moves and self._is_exact(operation))
         results = entry.adapter(node)
-        listed = [results] if isinstance(results, str) else list(results)
+        listed = [results] if isinstance(results, Value) else list(results)
         if entry.family not in ("recurrent", "control"):  # there the activation lies within
-            listed[:1] = [node.activated(name) for name in listed[:1]]
+            listed[:1] = [node.activated(value) for value in listed[:1]]
         if len(listed) < len(operation.outputs):
             raise NotImplementedError(f"it has {len(operation.outputs)} outputs, and {len(listed)} are expected")
         for tensor, made in zip(operation.outputs, listed, strict=False):
@@ -164,15 +161,15 @@ class Scope:
             if tensor >= 0:
                 self.values[tensor] = self._kept(node, tensor, made)
 
-    def _kept(self, node: Node, tensor: int, name: str) -> str:
+    def _kept(self, node: Node, tensor: int, value: Value) -> Value:
         """Return the stored form of an operator's result: quantized if the tensor is, and of its dtype."""
-        spec, scales = self.builder.find(name), self.quantization(tensor)
+        spec, scales = value.spec, self.quantization(tensor)
         if scales is not None and spec.dtype is DataType.FLOAT32:
             zero = self._zero(scales, tensor)
-            return node("QuantizeLinear", name, self._scale(scales), zero, axis=scales.axis)
+            return node("QuantizeLinear", value, self._scale(scales), zero, axis=scales.axis)
         dtype = self.dtype(tensor)
         complexes = (DataType.COMPLEX64, DataType.COMPLEX128)  # they are pairs of floats in layers
-        return name if spec.dtype is dtype or dtype in complexes else node.cast(name, dtype)
+        return value if spec.dtype is dtype or dtype in complexes else node.cast(value, dtype)
 
     # --- the tensors of the graph ---
 
@@ -216,29 +213,28 @@ class Scope:
     def _constant(self, tensor: int) -> Array | None:
         return self.array(tensor) if tensor >= 0 else None
 
-    def stored(self, tensor: int) -> str:
-        """Return the name of a tensor's value as the file stores it. Raises ModelError if nothing makes it."""
-        name = self.values.get(tensor)
-        if name is None:
+    def stored(self, tensor: int) -> Value:
+        """Return a tensor's value as the file stores it. Raises ModelError if nothing makes it."""
+        found = self.values.get(tensor)
+        if found is None:
             value, info = self.array(tensor), self.graph.tensors[tensor]
             if value is None:
                 raise ModelError(f"{self.around.file.name}: {info.name!r} is read, and no earlier operator makes it")
             copied = np.array(value)  # not a view, which would keep the whole file in memory
-            name = self.values[tensor] = self.builder.constant(copied, like=plain_name(info.name) or "constant")
-        self.builder.find(name)
-        return name
+            found = self.values[tensor] = self.builder.constant(copied, like=plain_name(info.name) or "constant")
+        return found
 
-    def real(self, tensor: int) -> str:
-        """Return the name of a tensor's floats."""
+    def real(self, tensor: int) -> Value:
+        """Return a tensor's floats."""
         info, scales = self.graph.tensors[tensor], self.quantization(tensor)
         return (
             self.stored(tensor) if scales is None else self._dequantized(self.stored(tensor), info.name, scales, tensor)
         )
 
-    def arranged(self, tensor: int, perm: tuple[int, ...]) -> str:
-        """Return the name of a tensor's floats with its dims in another order."""
+    def arranged(self, tensor: int, perm: tuple[int, ...]) -> Value:
+        """Return a tensor's floats with its dims in another order."""
         info, value, scales = self.graph.tensors[tensor], self.array(tensor), self.quantization(tensor)
-        if tensor in self.values and self.values[tensor] not in self.builder.constants:
+        if tensor in self.values and self.values[tensor].constant is None:
             value = None
         if value is None:
             return self.builder.layer("Transpose", info.name, [self.real(tensor)], 1, info.name, {"perm": perm})[0]
@@ -247,28 +243,28 @@ class Scope:
         key = ("arranged", self.index, tensor, perm)
         if key not in self.builder.made:
             moved = np.array(value.transpose(perm), order="C")
-            name = self.builder.constant(moved, like=plain_name(info.name) or "constant")
+            made = self.builder.constant(moved, like=plain_name(info.name) or "constant")
             if scales is not None:
                 turned = Quantization(
                     scales.scale, scales.zero, perm.index(scales.axis) if scales.scale.size > 1 else 0
                 )
-                name = self._dequantized(name, info.name, turned, tensor)
-            self.builder.made[key] = name
+                made = self._dequantized(made, info.name, turned, tensor)
+            self.builder.made[key] = made
         return self.builder.made[key]
 
-    def _dequantized(self, name: str, like: str, scales: Quantization, tensor: int) -> str:
-        key = ("real", name, scales.scale.tobytes(), scales.zero.tobytes(), scales.axis)
+    def _dequantized(self, value: Value, like: str, scales: Quantization, tensor: int) -> Value:
+        key = ("real", value, scales.scale.tobytes(), scales.zero.tobytes(), scales.axis)
         if key not in self.builder.made:
-            inputs = [name, self._scale(scales), self._zero(scales, tensor)]
+            inputs = [value, self._scale(scales), self._zero(scales, tensor)]
             name = f"{plain_name(like)}:real"
             made = self.builder.layer("DequantizeLinear", name, inputs, 1, name, {"axis": scales.axis})
             self.builder.made[key] = made[0]
         return self.builder.made[key]
 
-    def _scale(self, scales: Quantization) -> str:
+    def _scale(self, scales: Quantization) -> Value:
         return self.builder.constant(_whole(scales.scale))
 
-    def _zero(self, scales: Quantization, tensor: int) -> str:
+    def _zero(self, scales: Quantization, tensor: int) -> Value:
         dtype = self.dtype(tensor).numpy
         kind = np.iinfo(dtype)
         if scales.zero.min() < kind.min or scales.zero.max() > kind.max:
@@ -283,17 +279,15 @@ class Scope:
         value = self.stored(tensor)
         if self.dtype(tensor) in (DataType.COMPLEX64, DataType.COMPLEX128):
             raise ModelError(f"{self.around.file.name}: output {name!r} is complex, which no layer makes")
-        layers = [layer for layer in builder.layers if value in layer.output_names]
-        captured = any(value in layer.attributes.get("captures", ()) for layer in builder.layers)
-        taken = [other for other in self.graph.outputs if self.values.get(other) == value]
-        if not layers or len(taken) > 1 or captured:
-            (made,) = builder.layer("Identity", name, [value], 1, name, {})
-            value = self.values[tensor] = made
-        builder.rename(value, name)
-        self.values[tensor] = name
-        spec = builder.specs[name]
+        captured = any(value in layer.operands for layer in builder.layers if "captures" in layer.attributes)
+        taken = [other for other in self.graph.outputs if self.values.get(other) is value]
+        if value.producer is None or len(taken) > 1 or captured:
+            (value,) = builder.layer("Identity", name, [value], 1, name, {})
+            self.values[tensor] = value
+        value.name, spec = name, value.spec
         open_ = any(None in self.graph.tensors[index].shape for index in self.graph.inputs)
-        return Value(name, spec.dtype, spec.shape if open_ else _joined(spec, info.shape))
+        value.declared = spec.with_shape(spec.shape if open_ else _joined(spec, info.shape))
+        return value
 
 
 def _whole(values: Array) -> Array:

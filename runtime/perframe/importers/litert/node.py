@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.importers.litert.file import Operation, Quantization
+from perframe.model import Value
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 from perframe.tensor.partial import Dim, PartialTensor
@@ -38,47 +39,47 @@ class Node:
 
     # --- layers ---
 
-    def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
-        """Add a layer, and return the name of its output."""
+    def __call__(self, op: str, *inputs: Value | None, **attributes: Any) -> Value:
+        """Add a layer, and return its output."""
         return self.several(1, op, *inputs, **attributes)[0]
 
-    def several(self, count: int, op: str, *inputs: str, **attributes: Any) -> list[str]:
-        """Add a layer with `count` outputs, and return their names."""
+    def several(self, count: int, op: str, *inputs: Value | None, **attributes: Any) -> list[Value]:
+        """Add a layer with `count` outputs, and return them."""
         return self.builder.layer(op, self.like, list(inputs), count, self.like, attributes)
 
-    def constant(self, value: Any, dtype: Any) -> str:
-        """Add a constant, and return its name."""
+    def constant(self, value: Any, dtype: Any) -> Value:
+        """Return a constant."""
         return self.builder.constant(value, dtype)
 
-    def ints(self, *values: int) -> str:
-        """Add a constant vector of int64."""
+    def ints(self, *values: int) -> Value:
+        """Return a constant vector of int64."""
         return self.constant(values, np.int64)
 
-    def number(self, value: float, like: str) -> str:
-        """Add a constant number of the dtype of another value."""
-        return self.constant(value, self.spec(like).dtype.numpy)
+    def number(self, value: float, like: Value) -> Value:
+        """Return a constant number of the dtype of another value."""
+        return self.constant(value, like.spec.dtype.numpy)
 
-    def first(self, name: str) -> str:
+    def first(self, value: Value) -> Value:
         """Return a value with its last dim as the second."""
-        rank = self.rank(name)
-        return self("Transpose", name, perm=(0, rank - 1, *range(1, rank - 1)))
+        rank = self.rank(value)
+        return self("Transpose", value, perm=(0, rank - 1, *range(1, rank - 1)))
 
-    def last(self, name: str) -> str:
+    def last(self, value: Value) -> Value:
         """Return a value with its second dim as the last."""
-        return self("Transpose", name, perm=(0, *range(2, self.rank(name)), 1))
+        return self("Transpose", value, perm=(0, *range(2, self.rank(value)), 1))
 
-    def cast(self, name: str, dtype: DataType) -> str:
+    def cast(self, value: Value, dtype: DataType) -> Value:
         """Return a value in a dtype."""
-        if self.spec(name).dtype is dtype:
-            return name
-        value = self.known(name)
-        if value is not None:
-            return self.constant(value, dtype.numpy)
-        return self("Cast", name, to=dtype)
+        if value.spec.dtype is dtype:
+            return value
+        known = self.known(value)
+        if known is not None:
+            return self.constant(known, dtype.numpy)
+        return self("Cast", value, to=dtype)
 
-    def long(self, name: str) -> str:
+    def long(self, value: Value) -> Value:
         """Return a value as int64, the dtype of shapes and indices in layers."""
-        return self.cast(name, DataType.INT64)
+        return self.cast(value, DataType.INT64)
 
     # --- inputs and outputs ---
 
@@ -86,23 +87,23 @@ class Node:
         """Whether the operator has this input."""
         return index < len(self.operation.inputs) and self.operation.inputs[index] >= 0
 
-    def x(self, index: int) -> str:
-        """Return the name of an input: of floats, unless the adapter gets quantized ones unchanged."""
+    def x(self, index: int) -> Value:
+        """Return an input: of floats, unless the adapter gets quantized ones unchanged."""
         return self.raw(index) if self.exact else self.scope.real(self._tensor(index))
 
-    def raw(self, index: int) -> str:
-        """Return the name of an input in its stored form."""
+    def raw(self, index: int) -> Value:
+        """Return an input in its stored form."""
         return self.scope.stored(self._tensor(index))
 
-    def all(self) -> list[str]:
-        """Return the names of all inputs."""
+    def all(self) -> list[Value]:
+        """Return all inputs."""
         return [self.x(index) for index in range(len(self.operation.inputs))]
 
-    def optional(self, index: int) -> str:
-        """Return the name of an input, or "" if it is absent."""
-        return self.x(index) if self.has(index) else ""
+    def optional(self, index: int) -> Value | None:
+        """Return an input, or None if it is absent."""
+        return self.x(index) if self.has(index) else None
 
-    def weights(self, index: int, perm: tuple[int, ...]) -> str:
+    def weights(self, index: int, perm: tuple[int, ...]) -> Value:
         """Return an input with its dims in another order, and with its quantization."""
         return self.scope.arranged(self._tensor(index), perm)
 
@@ -132,40 +133,38 @@ class Node:
         """Return an option by its name in the schema."""
         return self.operation.options.get(name, default)
 
-    def spec(self, name: str) -> PartialTensor:
+    def spec(self, value: Value) -> PartialTensor:
         """Return the spec of a value."""
-        return self.builder.find(name)
+        return value.spec
 
-    def rank(self, name: str) -> int:
+    def rank(self, value: Value) -> int:
         """Return the rank of a value. Raises NotImplementedError if it is unknown."""
-        return len(self.shape(name))
+        return len(self.shape(value))
 
-    def shape(self, name: str) -> tuple[Dim, ...]:
+    def shape(self, value: Value) -> tuple[Dim, ...]:
         """Return the dims of a value. Raises NotImplementedError if its rank is unknown."""
-        shape = self.spec(name).shape
+        shape = value.spec.shape
         if shape is None:
-            raise NotImplementedError(f"the rank of its input {name!r} is unknown")
+            raise NotImplementedError(f"the rank of its input {value.name!r} is unknown")
         return tuple(shape)
 
-    def sizes(self, name: str, *axes: int) -> list[int]:
+    def sizes(self, value: Value, *axes: int) -> list[int]:
         """Return dims of a value. Raises NotImplementedError if one is unknown."""
-        shape = self.shape(name)
+        shape = self.shape(value)
         found = [shape[axis] for axis in axes]
         if not all(isinstance(dim, int) for dim in found):
-            raise NotImplementedError(f"dims {axes} of its input {name!r} of shape {shape} are not all known")
+            raise NotImplementedError(f"dims {axes} of its input {value.name!r} of shape {shape} are not all known")
         return [int(dim) for dim in found if isinstance(dim, int)]
 
-    def known(self, name: str) -> Array | None:
+    def known(self, value: Value) -> Array | None:
         """Return the value of a constant, or of arithmetic with shapes; None if it is not known."""
-        if name in self.builder.constants:
-            return self.builder.constants[name]
-        return self.spec(name).value
+        return value.spec.value if value.constant is None else value.constant
 
     def value(self, index: int) -> Array:
         """Return the value of an input. Raises NotImplementedError if it is not known."""
         found = self.known(self.raw(index))
         if found is None:
-            raise NotImplementedError(f"its input {index} ({self.raw(index)!r}) is not a constant")
+            raise NotImplementedError(f"its input {index} ({self.raw(index).name!r}) is not a constant")
         return found
 
     def entries(self, index: int) -> list[int]:
@@ -176,7 +175,7 @@ class Node:
         spec = self.spec(self.raw(index))
         found = spec.elements if spec.value is None else tuple(int(entry) for entry in spec.value.reshape(-1))
         if found is None or not all(isinstance(entry, int) for entry in found[1:]):
-            raise NotImplementedError(f"not all entries of its input {index} ({self.raw(index)!r}) are known")
+            raise NotImplementedError(f"not all entries of its input {index} ({self.raw(index).name!r}) are known")
         return [entry if isinstance(entry, int) else 0 for entry in found]
 
     def axes(self, index: int) -> list[int]:
@@ -195,20 +194,20 @@ class Node:
             if self.option(name):
                 raise NotImplementedError(f"its option {name}={self.option(name)!r} is not supported")
 
-    def activated(self, name: str) -> str:
+    def activated(self, value: Value) -> Value:
         """Return a value after the activation that the operator's options fuse."""
         kind = self.option("FusedActivationFunction")
         if kind in ACTIVATIONS:
-            return self.clipped(name, *ACTIVATIONS[kind])
+            return self.clipped(value, *ACTIVATIONS[kind])
         if kind == TANH:
-            return self("Tanh", name)
+            return self("Tanh", value)
         if kind:
             raise NotImplementedError(f"the fused activation {kind} is not supported")
-        return name
+        return value
 
-    def clipped(self, name: str, low: float | None, high: float | None) -> str:
+    def clipped(self, value: Value, low: float | None, high: float | None) -> Value:
         """Return a value within limits."""
         if (low, high) == (0.0, None):
-            return self("Relu", name)
-        bounds = ["" if limit is None else self.number(limit, name) for limit in (low, high)]
-        return self("Clip", name, *bounds)
+            return self("Relu", value)
+        bounds = [None if limit is None else self.number(limit, value) for limit in (low, high)]
+        return self("Clip", value, *bounds)

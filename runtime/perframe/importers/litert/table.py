@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perframe.model import Value
+
 if TYPE_CHECKING:
     from perframe.importers.litert.node import Node
 
-Results = str | Sequence[str]
+Results = Value | Sequence[Value]
 Adapter = Callable[["Node"], Results]
 
 
@@ -29,7 +31,7 @@ _TABLE: dict[str, Entry] = {}
 
 
 def operator(*names: str, moves: bool = False) -> Callable[[Adapter], Adapter]:
-    """Declare the adapter of these operators: it adds layers, and returns the names of its results."""
+    """Declare the adapter of these operators: it adds layers, and returns its results."""
 
     def declare(adapter: Adapter) -> Adapter:
         for name in names:

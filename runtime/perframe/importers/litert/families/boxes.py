@@ -9,11 +9,12 @@ import numpy as np
 
 from perframe.importers.litert.node import Node
 from perframe.importers.litert.table import operator
+from perframe.model import Value
 from perframe.tensor import DataType
 
 
 @operator("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5")
-def _non_max_suppression(node: Node) -> list[str]:
+def _non_max_suppression(node: Node) -> list[Value]:
     """The outputs have room for all boxes that are asked for; the last output counts those that were found."""
     soft = node.operation.code.endswith("V5")
     if soft and node.value(5).any():
@@ -30,28 +31,28 @@ def _non_max_suppression(node: Node) -> list[str]:
     return [chosen, _room(node, found, most), count]
 
 
-def _row(node: Node, scores: str) -> str:
+def _row(node: Node, scores: Value) -> Value:
     return node("Unsqueeze", scores, node.ints(0, 1))
 
 
-def _kept(node: Node, boxes: str, scores: str, most: int, overlap: str, least: str) -> str:
+def _kept(node: Node, boxes: Value, scores: Value, most: int, overlap: Value, least: Value) -> Value:
     """Return rows of (batch, class, box) for boxes (1, n, 4) and scores (1, classes, n). Empty rows are -1."""
     thresholds = (node("Reshape", name, node.ints(1)) for name in (overlap, least))
     return node("SuppressNonMaxima", boxes, scores, node.ints(most), *thresholds)
 
 
-def _column(node: Node, table: str, column: int) -> str:
+def _column(node: Node, table: Value, column: int) -> Value:
     """Return a column of a table, with 0 for empty rows."""
     found = node("Gather", table, node.constant(column, np.int64), axis=1)
     return node("Max", found, node.constant(0, np.int64))
 
 
-def _filled(node: Node, table: str) -> str:
+def _filled(node: Node, table: Value) -> Value:
     first = node("Gather", table, node.constant(0, np.int64), axis=1)
     return node("GreaterOrEqual", first, node.constant(0, np.int64))
 
 
-def _room(node: Node, rows: str, most: int) -> str:
+def _room(node: Node, rows: Value, most: int) -> Value:
     """Return rows with zeros behind them, so that there are as many as were asked for."""
     (count,), rank = node.sizes(rows, 0), node.rank(rows)
     if count >= most:
@@ -60,7 +61,7 @@ def _room(node: Node, rows: str, most: int) -> str:
 
 
 @operator("TFLite_Detection_PostProcess")
-def _detection(node: Node) -> list[str]:
+def _detection(node: Node) -> list[Value]:
     """Decode boxes that are coded relative to anchors, and keep the best: (y, x, y, x), classes, scores, their number.
 
     The inputs are codes (1, n, 4), scores (1, n, classes) and anchors (n, 4), as middles and sizes.
@@ -86,7 +87,7 @@ def _detection(node: Node) -> list[str]:
     return _listed(node, table, boxes, scores, most, bool(options.get("use_regular_nms")))
 
 
-def _listed(node: Node, table: str, boxes: str, scores: str, most: int, by_class: bool) -> list[str]:
+def _listed(node: Node, table: Value, boxes: Value, scores: Value, most: int, by_class: bool) -> list[Value]:
     """Return the outputs for the kept rows, the best first."""
     filled, index = _filled(node, table), _column(node, table, 2)
     rows = node("Gather", node("Squeeze", scores, node.ints(0)), index)  # (kept, classes)
@@ -113,7 +114,7 @@ def _listed(node: Node, table: str, boxes: str, scores: str, most: int, by_class
     return [*(node("Unsqueeze", _room(node, rows, most), batch) for rows in (corners, kinds, found)), number]
 
 
-def _decoded(node: Node, options: Mapping[str, Any]) -> str:
+def _decoded(node: Node, options: Mapping[str, Any]) -> Value:
     """Return boxes (1, n, 4) as (top, left, bottom, right)."""
     codes, anchors = node.x(0), node.x(2)
     scale = node.constant([options[f"{name}_scale"] for name in "yxhw"], np.float32)
@@ -125,8 +126,8 @@ def _decoded(node: Node, options: Mapping[str, Any]) -> str:
     return node("Concat", node("Sub", center, half), node("Add", center, half), axis=-1)
 
 
-def _half(node: Node, name: str, which: int) -> str:
-    return node("Slice", name, node.ints(2 * which), node.ints(2 * which + 2), node.ints(-1))
+def _half(node: Node, value: Value, which: int) -> Value:
+    return node("Slice", value, node.ints(2 * which), node.ints(2 * which + 2), node.ints(-1))
 
 
 def _options(data: bytes) -> Mapping[str, Any]:

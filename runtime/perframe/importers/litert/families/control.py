@@ -15,28 +15,24 @@ from perframe.tensor import DataType
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 
-def body_of(node: Node, inner: Builder, outputs: Sequence[str], own: Sequence[str] = ()) -> Model:
+def body_of(node: Node, inner: Builder, outputs: Sequence[Value], own: Sequence[Value] = ()) -> Model:
     """Return a body of these outputs. Its inputs are its own, and the values of outer graphs that it reads."""
-    made: list[str] = []
-    for name in outputs:  # each output is the result of a layer of the body, and only once
-        inner.find(name)
-        made += inner.layer("Identity", "output", [name], 1, f"{name}:out", {})
-    inputs = [*own, *inner.captures]
-    values = [Value(name, inner.specs[name].dtype, inner.specs[name].shape) for name in inputs]
-    results = [Value(name, inner.specs[name].dtype, inner.specs[name].shape) for name in made]
-    return Model(values, results, inner.layers, inner.constants, f"{node.like}, a body")
+    made: list[Value] = []
+    for value in outputs:  # each output is the result of a layer of the body, and only once
+        made += inner.layer("Identity", "output", [value], 1, f"{value.name}:out", {})
+    for value in made:
+        value.declared = value.spec.with_shape(value.spec.shape)
+    return Model([*own, *inner.captures.values()], made, inner.layers, name=f"{node.like}, a body")
 
 
-def captures_of(node: Node, bodies: Sequence[Builder]) -> tuple[str, ...]:
-    """Return the names of the outer values that bodies read."""
-    captures = tuple(dict.fromkeys(name for body in bodies for name in body.captures))
-    for name in captures:
-        node.builder.find(name)
-    return captures
+def captures_of(node: Node, bodies: Sequence[Builder]) -> list[Value]:
+    """Return the outer values that bodies read."""
+    captured = dict.fromkeys(value for body in bodies for value in body.captures)
+    return [node.builder.local(value) for value in captured]
 
 
 @operator("IF")
-def _if(node: Node) -> list[str]:
+def _if(node: Node) -> list[Value]:
     given = [node.raw(index) for index in range(1, len(node.operation.inputs))]
     inner = {name: Builder(node.builder) for name in ("then_branch", "else_branch")}
     bodies = {}
@@ -46,11 +42,11 @@ def _if(node: Node) -> list[str]:
     captures = captures_of(node, list(inner.values()))
     condition = node.raw(0)
     count = len(node.operation.outputs)
-    return node.several(count, "If", condition, *captures, bodies=bodies, captures=captures)
+    return node.several(count, "If", condition, *captures, bodies=bodies, captures=_names(captures))
 
 
 @operator("WHILE", "STABLEHLO_WHILE")
-def _while(node: Node) -> list[str]:
+def _while(node: Node) -> list[Value]:
     """A loop whose body computes the next states, and then the condition. The first condition stands before it."""
     condition, body = (int(node.option(f"{name}SubgraphIndex")) for name in ("Cond", "Body"))
     given = [node.raw(index) for index in range(len(node.operation.inputs))]
@@ -62,8 +58,8 @@ def _while(node: Node) -> list[str]:
     if len(inputs) != len(given):
         raise ModelError(f"a loop carries {len(given)} states, and its body takes {len(inputs)}")
     states = []
-    for index, name in zip(inputs, given, strict=True):
-        spec = node.spec(name)
+    for index, value in zip(inputs, given, strict=True):
+        spec = value.spec
         shape = None if spec.shape is None else _loosened(spec, declared[index].shape)
         states.append(inner.input("state", spec.dtype, shape))
     first = node.scope.inline(condition, given)[0]
@@ -72,10 +68,14 @@ def _while(node: Node) -> list[str]:
     model = body_of(node, inner, [again, *made], [count, going, *states])
     captures = captures_of(node, [inner])
     bodies = {"body": model}
-    shape = node.spec(first).shape
+    shape = first.spec.shape
     if shape is not None and len(shape):
         first = node("Reshape", first, node.constant((), np.int64))
-    return node.several(len(given), "Loop", "", first, *given, *captures, bodies=bodies, captures=captures)
+    return node.several(len(given), "Loop", None, first, *given, *captures, bodies=bodies, captures=_names(captures))
+
+
+def _names(captures: Sequence[Value]) -> tuple[str, ...]:
+    return tuple(value.name for value in captures)
 
 
 def _loosened(spec: PartialTensor, declared: Sequence[int | None]) -> DynamicTensorShape | None:
@@ -86,19 +86,19 @@ def _loosened(spec: PartialTensor, declared: Sequence[int | None]) -> DynamicTen
 
 
 @operator("CALL")
-def _call(node: Node) -> list[str]:
+def _call(node: Node) -> list[Value]:
     given = [node.raw(index) for index in range(len(node.operation.inputs))]
     return node.scope.inline(int(node.option("Subgraph")), given)
 
 
 @operator("STABLEHLO_COMPOSITE")
-def _composite(node: Node) -> list[str]:
+def _composite(node: Node) -> list[Value]:
     """A composite names a graph that computes it from simpler operators."""
     given = [node.raw(index) for index in range(len(node.operation.inputs))]
     return node.scope.inline(int(node.option("DecompositionSubgraphIndex")), given)
 
 
 @operator("CALL_ONCE")
-def _call_once(node: Node) -> list[str]:
+def _call_once(node: Node) -> list[Value]:
     """A graph that prepares variables. Those operators are not supported, so there is nothing to prepare."""
     return []

@@ -6,13 +6,14 @@ import numpy as np
 
 from perframe.importers.litert.node import Node
 from perframe.importers.litert.table import operator
+from perframe.model import Value
 from perframe.tensor import DataType
 
 SEGMENTS = {"MAX": "max", "MIN": "min", "PROD": "mul", "SUM": "add"}
 
 
 @operator("GATHER", moves=True)
-def _gather(node: Node) -> str:
+def _gather(node: Node) -> Value:
     x, indices = node.x(0), node.long(node.raw(1))
     axis, batch = int(node.option("Axis")) % node.rank(x), int(node.option("BatchDims"))
     batch %= max(node.rank(indices), 1)
@@ -33,24 +34,24 @@ def _gather(node: Node) -> str:
 
 
 @operator("GATHER_ND", moves=True)
-def _gather_nd(node: Node) -> str:
+def _gather_nd(node: Node) -> Value:
     return node("GatherND", node.x(0), node.long(node.raw(1)))
 
 
 @operator("EMBEDDING_LOOKUP")
-def _embedding_lookup(node: Node) -> str:
+def _embedding_lookup(node: Node) -> Value:
     return node("Gather", node.x(1), node.long(node.raw(0)))
 
 
 @operator("SCATTER_ND")
-def _scatter_nd(node: Node) -> str:
+def _scatter_nd(node: Node) -> Value:
     updates = node.x(1)
     zeros = node("ConstantOfShape", node.long(node.raw(2)), value=np.zeros(1, node.spec(updates).dtype.numpy))
     return node("ScatterND", zeros, node.long(node.raw(0)), updates, reduction="add")
 
 
 @operator("SPARSE_TO_DENSE")
-def _sparse_to_dense(node: Node) -> str:
+def _sparse_to_dense(node: Node) -> Value:
     """Indices are one number, a list of them, or one row of indices a value."""
     indices, values = node.long(node.raw(0)), node.x(2)
     rank = node.rank(indices)
@@ -64,7 +65,7 @@ def _sparse_to_dense(node: Node) -> str:
 
 
 @operator("DYNAMIC_UPDATE_SLICE", "STABLEHLO_DYNAMIC_UPDATE_SLICE")
-def _dynamic_update_slice(node: Node) -> str:
+def _dynamic_update_slice(node: Node) -> Value:
     """The update is put where it begins, or as near as it fits."""
     x, update = node.x(0), node.x(1)
     rank = node.rank(x)
@@ -80,7 +81,7 @@ def _dynamic_update_slice(node: Node) -> str:
 
 
 @operator("STABLEHLO_DYNAMIC_SLICE")
-def _dynamic_slice(node: Node) -> str:
+def _dynamic_slice(node: Node) -> Value:
     x, sizes = node.x(0), [int(size) for size in node.option("SliceSizes", ())]
     rank = node.rank(x)
     last = [all_ - size for all_, size in zip(node.sizes(x, *range(rank)), sizes, strict=True)]
@@ -91,7 +92,7 @@ def _dynamic_slice(node: Node) -> str:
 
 
 @operator("ONE_HOT")
-def _one_hot(node: Node) -> str:
+def _one_hot(node: Node) -> Value:
     """An index outside of the depth gives a row without a one."""
     indices, axis = node.long(node.raw(0)), int(node.option("Axis", -1))
     depth = node("Reshape", node.long(node.raw(1)), node.ints())
@@ -105,18 +106,18 @@ def _one_hot(node: Node) -> str:
 
 
 @operator("WHERE")
-def _where(node: Node) -> str:
+def _where(node: Node) -> Value:
     return node("Transpose", node("NonZero", node.x(0)), perm=(1, 0))
 
 
 @operator("UNIQUE")
-def _unique(node: Node) -> list[str]:
+def _unique(node: Node) -> list[Value]:
     values, _, places, _ = node.several(4, "Unique", node.x(0), sorted=0)
     return [values, places]
 
 
 @operator("BUCKETIZE")
-def _bucketize(node: Node) -> str:
+def _bucketize(node: Node) -> Value:
     """The number of boundaries that a value has reached."""
     x = node.x(0)
     bounds = node.constant(node.option("Boundaries", ()), np.float32)
@@ -125,7 +126,7 @@ def _bucketize(node: Node) -> str:
 
 
 @operator("SEGMENT_SUM")
-def _segment_sum(node: Node) -> str:
+def _segment_sum(node: Node) -> Value:
     """Segments are numbered in ascending order; the last number decides how many there are."""
     ids = node.value(1)
     if ids.size and ids.min() < 0:
@@ -134,12 +135,12 @@ def _segment_sum(node: Node) -> str:
 
 
 @operator(*(f"UNSORTED_SEGMENT_{kind}" for kind in SEGMENTS))
-def _unsorted_segments(node: Node) -> str:
+def _unsorted_segments(node: Node) -> Value:
     count = node("Reshape", node.long(node.raw(2)), node.ints(1))
     return _segments(node, count, SEGMENTS[node.operation.code.rpartition("_")[2]])
 
 
-def _segments(node: Node, count: str, reduction: str) -> str:
+def _segments(node: Node, count: Value, reduction: str) -> Value:
     """Combine the rows of each segment. A spare row takes those whose number is negative."""
     x, ids = node.x(0), node.long(node.raw(1))
     dtype, rank, places = node.spec(x).dtype.numpy, node.rank(x), node.rank(ids)
@@ -158,7 +159,7 @@ def _segments(node: Node, count: str, reduction: str) -> str:
 
 
 @operator("MATRIX_DIAG")
-def _matrix_diag(node: Node) -> str:
+def _matrix_diag(node: Node) -> Value:
     x = node.x(0)
     (size,) = node.sizes(x, -1)
     node.check_room(size, size)
@@ -167,7 +168,7 @@ def _matrix_diag(node: Node) -> str:
 
 
 @operator("MATRIX_SET_DIAG")
-def _matrix_set_diag(node: Node) -> str:
+def _matrix_set_diag(node: Node) -> Value:
     x = node.x(0)
     rows, columns = node.sizes(x, -2, -1)
     node.check_room(rows, columns)
@@ -177,7 +178,7 @@ def _matrix_set_diag(node: Node) -> str:
 
 
 @operator("RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM")
-def _random(node: Node) -> str:
+def _random(node: Node) -> Value:
     """Numbers depend on the seed, and differ from those of other runtimes."""
     name = "RandomNormalLike" if node.operation.code == "RANDOM_STANDARD_NORMAL" else "RandomUniformLike"
     seeds = [int(node.option(name)) for name in ("Seed", "Seed2")]
@@ -186,7 +187,7 @@ def _random(node: Node) -> str:
 
 
 @operator("MULTINOMIAL")
-def _multinomial(node: Node) -> str:
+def _multinomial(node: Node) -> Value:
     (count,) = node.axes(1)
     seeds = [int(node.option(name)) for name in ("Seed", "Seed2")]
     seeded = {"seed": float(seeds[0] * 31 + seeds[1])} if any(seeds) else {}

@@ -10,6 +10,7 @@ from perframe.importers.litert.builder import Builder
 from perframe.importers.litert.families.control import body_of, captures_of
 from perframe.importers.litert.node import ACTIVATIONS, TANH, Node
 from perframe.importers.litert.table import operator
+from perframe.model import Value
 from perframe.tensor import DataType
 from perframe.tensor.partial import DynamicTensorShape
 
@@ -18,14 +19,14 @@ LAYER_NORMALIZATION = (20, 21, 22, 23)
 SATURATED = 9.1  # from here on tanh is 1 in float32
 
 
-def _joined(node: Node, names: list[str]) -> str:
+def _joined(node: Node, names: list[Value]) -> Value:
     """Return the weights of the gates, one below the other, for one direction."""
     whole = names[0] if len(names) == 1 else node("Concat", *names, axis=0)
     return node("Unsqueeze", whole, node.ints(0))
 
 
 @operator("UNIDIRECTIONAL_SEQUENCE_LSTM")
-def _sequence_lstm(node: Node) -> str:
+def _sequence_lstm(node: Node) -> Value:
     _refuse_normalization(node)
     return _lstm(node, node.x(0), bool(node.option("TimeMajor")), 0, False)
 
@@ -36,7 +37,7 @@ def _refuse_normalization(node: Node) -> None:
 
 
 @operator("BIDIRECTIONAL_SEQUENCE_LSTM")
-def _both_lstm(node: Node) -> list[str] | str:
+def _both_lstm(node: Node) -> list[Value] | Value:
     """The weights of the backward direction lie 17 inputs behind those of the forward one."""
     if any(node.has(index) for index in range(39, 48)):
         raise NotImplementedError("auxiliary inputs are not supported")
@@ -46,7 +47,7 @@ def _both_lstm(node: Node) -> list[str] | str:
     return node("Concat", forward, backward, axis=-1) if node.option("MergeOutputs") else [forward, backward]
 
 
-def _lstm(node: Node, x: str, time_major: bool, offset: int, backward: bool) -> str:
+def _lstm(node: Node, x: Value, time_major: bool, offset: int, backward: bool) -> Value:
     """ONNX lists the gates as input, output, forget, cell; the file as input, forget, cell, output."""
     if node.has(16 + offset):
         raise NotImplementedError("a projection within an LSTM is not supported")
@@ -62,7 +63,7 @@ def _lstm(node: Node, x: str, time_major: bool, offset: int, backward: bool) -> 
     peepholes = [node.x(index + offset) for index in (9, 11, 10) if node.has(index + offset)]
     if peepholes and len(peepholes) < 3:
         raise NotImplementedError("peepholes without one for the input gate are not supported")
-    p = _joined(node, peepholes) if peepholes else ""
+    p = _joined(node, peepholes) if peepholes else None
     weights = _joined(node, w), _joined(node, r), node("Unsqueeze", bias, node.ints(0)), p
     given = x if time_major else node("Transpose", x, perm=(1, 0, 2))
     steps, clip = node.shape(given)[0], float(node.option("CellClip", 0.0) or 0.0)
@@ -73,7 +74,7 @@ def _lstm(node: Node, x: str, time_major: bool, offset: int, backward: bool) -> 
         made = _by_steps(node, given, weights, hidden, clip, backward)
     else:
         attributes = {**_activations(node), "direction": "reverse" if backward else "forward"}
-        made = node.several(3, "LSTM", given, *weights[:3], "", "", "", p, hidden_size=hidden, **attributes)[0]
+        made = node.several(3, "LSTM", given, *weights[:3], None, None, None, p, hidden_size=hidden, **attributes)[0]
         made = node("Squeeze", made, node.ints(1))
     return made if time_major else node("Transpose", made, perm=(1, 0, 2))
 
@@ -89,7 +90,9 @@ def _activations(node: Node) -> dict[str, Any]:
     return {"activations": names, "activation_alpha": (0.0, alpha, alpha), "activation_beta": (0.0, 0.0, 0.0)}
 
 
-def _by_steps(node: Node, x: str, weights: tuple[str, ...], hidden: int, clip: float, backward: bool) -> str:
+def _by_steps(
+    node: Node, x: Value, weights: tuple[Value | None, ...], hidden: int, clip: float, backward: bool
+) -> Value:
     """Scan the steps, and clip the cells after each.
 
     An output is gate * tanh(cell). It is the same before and after a clip at 10 or so, where tanh is 1 in float32.
@@ -104,25 +107,26 @@ def _by_steps(node: Node, x: str, weights: tuple[str, ...], hidden: int, clip: f
     h, c = (inner.input(name, DataType.FLOAT32, state) for name in ("output", "cell"))
     row = inner.input("step", DataType.FLOAT32, DynamicTensorShape(shape))
 
-    def add(op: str, *inputs: str, count: int = 1, **attributes: Any) -> list[str]:
+    def add(op: str, *inputs: Value | None, count: int = 1, **attributes: Any) -> list[Value]:
         return inner.layer(op, node.like, list(inputs), count, node.like, attributes)
 
     (sequence,) = add("Unsqueeze", row, inner.constant([0], np.int64))
     _, made, cell = add(
-        "LSTM", sequence, *weights[:3], "", h, c, count=3, hidden_size=hidden, activations=("Sigmoid", "Tanh", "Tanh")
+        "LSTM", sequence, *weights[:3], None, h, c, count=3, hidden_size=hidden, activations=("Sigmoid", "Tanh", "Tanh")
     )
     (cell,) = add("Clip", cell, *(inner.constant(limit, np.float32) for limit in (-clip, clip)))
     (rows,) = add("Squeeze", made, inner.constant([0], np.int64))
     model = body_of(node, inner, [made, cell, rows], [h, c, row])
     captures = captures_of(node, [inner])
+    names = tuple(value.name for value in captures)
     direction = (int(backward),)
     attributes = {"scan_input_directions": direction, "scan_output_directions": direction, "num_scan_inputs": 1}
-    found = node.several(3, "Scan", zeros, zeros, x, *captures, bodies={"body": model}, captures=captures, **attributes)
+    found = node.several(3, "Scan", zeros, zeros, x, *captures, bodies={"body": model}, captures=names, **attributes)
     return found[2]
 
 
 @operator("LSTM")
-def _lstm_step(node: Node) -> str:
+def _lstm_step(node: Node) -> Value:
     """One step, from states of zeros. Its inputs are those of a sequence."""
     if node.option("KernelType") or len(node.operation.outputs) != 1:
         raise NotImplementedError("an LSTM with five inputs and four outputs (a basic kernel) is not supported")
@@ -132,12 +136,12 @@ def _lstm_step(node: Node) -> str:
 
 
 @operator("UNIDIRECTIONAL_SEQUENCE_RNN")
-def _sequence_rnn(node: Node) -> str:
+def _sequence_rnn(node: Node) -> Value:
     return _rnn(node, node.x(0), bool(node.option("TimeMajor")), (1, 2, 3), False)
 
 
 @operator("BIDIRECTIONAL_SEQUENCE_RNN")
-def _both_rnn(node: Node) -> list[str] | str:
+def _both_rnn(node: Node) -> list[Value] | Value:
     if any(node.has(index) for index in range(9, 12)):
         raise NotImplementedError("auxiliary inputs are not supported")
     major = bool(node.option("TimeMajor"))
@@ -147,13 +151,13 @@ def _both_rnn(node: Node) -> list[str] | str:
 
 
 @operator("RNN")
-def _rnn_step(node: Node) -> str:
+def _rnn_step(node: Node) -> Value:
     """One step, from a state of zeros."""
     made = _rnn(node, node("Unsqueeze", node.x(0), node.ints(0)), True, (1, 2, 3), False)
     return node("Squeeze", made, node.ints(0))
 
 
-def _rnn(node: Node, x: str, time_major: bool, indices: tuple[int, int, int], backward: bool) -> str:
+def _rnn(node: Node, x: Value, time_major: bool, indices: tuple[int, int, int], backward: bool) -> Value:
     """The activation follows the layer in a file, and lies within the recurrence."""
     w, r, b = (node.x(index) for index in indices)
     (hidden,) = node.sizes(r, 1)
@@ -181,7 +185,7 @@ def _rnn(node: Node, x: str, time_major: bool, indices: tuple[int, int, int], ba
 
 
 @operator("SVDF")
-def _svdf(node: Node) -> str:
+def _svdf(node: Node) -> Value:
     """One step of a filter of low rank, from a memory of zeros: only the newest entry of the memory counts."""
     x, features, time = node.x(0), node.x(1), node.x(2)
     rank = int(node.option("Rank"))

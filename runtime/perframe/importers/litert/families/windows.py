@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from perframe.importers.litert.node import Node
 from perframe.importers.litert.table import operator, rows
+from perframe.model import Value
 
 PADDINGS = {0: "SAME_UPPER", 1: "VALID"}
 AXES = ("D", "H", "W")
@@ -32,7 +33,7 @@ def _windows(node: Node, rank: int) -> dict[str, object]:
 
 
 @operator("CONV_2D", "CONV_3D", "DEPTHWISE_CONV_2D")
-def _conv(node: Node) -> str:
+def _conv(node: Node) -> Value:
     rank = 3 if node.operation.code == "CONV_3D" else 2
     if node.operation.code == "DEPTHWISE_CONV_2D":  # weights of (1, height, width, outputs)
         weights = node.weights(1, (3, 0, 1, 2))
@@ -57,7 +58,7 @@ def _conv(node: Node) -> str:
 
 
 @operator("TRANSPOSE_CONV", "CONV_3D_TRANSPOSE")
-def _transpose_conv(node: Node) -> str:
+def _transpose_conv(node: Node) -> Value:
     """The output's shape is the first input; it decides where the window begins."""
     rank = 2 if node.operation.code == "TRANSPOSE_CONV" else 3
     # (outputs, height, width, depth), or (depth, height, width, outputs, channels)
@@ -88,7 +89,7 @@ def _transpose_conv(node: Node) -> str:
     return node.last(made)
 
 
-def _pool(node: Node, layer: str) -> str:
+def _pool(node: Node, layer: str) -> Value:
     return node.last(node(layer, node.first(node.x(0)), **_window_of_pool(node)))
 
 
@@ -102,13 +103,13 @@ rows({"MAX_POOL_2D": "MaxPool"}, _pool, __name__, moves=True)
 
 
 @operator("L2_POOL_2D")
-def _l2_pool(node: Node) -> str:
+def _l2_pool(node: Node) -> Value:
     x = node.first(node.x(0))
     return node.last(node("Sqrt", node("AveragePool", node("Mul", x, x), **_window_of_pool(node))))
 
 
 @operator("FULLY_CONNECTED")
-def _fully_connected(node: Node) -> str:
+def _fully_connected(node: Node) -> Value:
     node.refuse("WeightsFormat")
     x, shape = node.x(0), node.shape(node.x(0))
     weights = node.weights(1, (0, 1))
@@ -121,7 +122,7 @@ def _fully_connected(node: Node) -> str:
 
 
 @operator("BATCH_MATMUL")
-def _batch_matmul(node: Node) -> str:
+def _batch_matmul(node: Node) -> Value:
     a, b = (
         _turned(node, node.x(index)) if node.option(option) else node.x(index)
         for index, option in ((0, "AdjX"), (1, "AdjY"))
@@ -129,6 +130,6 @@ def _batch_matmul(node: Node) -> str:
     return node("MatMul", a, b)
 
 
-def _turned(node: Node, name: str) -> str:
-    rank = node.rank(name)
-    return node("Transpose", name, perm=(*range(rank - 2), rank - 1, rank - 2))
+def _turned(node: Node, value: Value) -> Value:
+    rank = node.rank(value)
+    return node("Transpose", value, perm=(*range(rank - 2), rank - 1, rank - 2))
