@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.model import Layer, Model, Value
 from perframe.passes.match import sole_producer
+from perframe.passes.patterns import Input, Op, Rules
 from perframe.tensor import DataType
 
 ADDEND = 3  # the index of a convolution's input for the addend
 
 
-def run(model: Model, evaluate: Evaluate) -> int:
-    """Fuse, and return the number of layers that were removed."""
-    fused = 0
-    for layer in model.walk():
-        if layer.op != "Add" or len(set(layer.inputs)) != 2:
-            continue
-        for source, other in (layer.operands[::-1], layer.operands):
-            conv = sole_producer(source, "conv", "block_conv")
-            if conv is not None and _fits(conv, layer, other):
-                conv.set_input(ADDEND, other)
-                conv.epilogue = layer.epilogue
-                model.absorb(conv, layer)
-                fused += 1 + _narrow(model, conv)
-                break
-    return fused
+run = Rules()
+
+
+@run.rule(Op("Add", Op(family="conv block_conv", name="conv"), Input("other"), in_any_order=True, epilogue=True))
+def _fuse(model: Model, root: Layer, conv: Layer, other: Value) -> int:
+    if root.inputs[0] is root.inputs[1] or not _fits(conv, root, other):
+        return 0
+    conv.set_input(ADDEND, other)
+    conv.epilogue = root.epilogue
+    model.absorb(conv, root)
+    return 1 + _narrow(model, conv)
 
 
 def _narrow(model: Model, conv: Layer) -> bool:

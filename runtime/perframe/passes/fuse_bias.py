@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.model import Evaluate, Layer, Model, Value
-from perframe.model.report import refuse
+from perframe.model import Layer, Model, Value
 from perframe.passes.match import channel_vector
+from perframe.passes.patterns import Constant, Op, Rules
 
-FAMILIES = ("conv", "conv_transpose", "matmul")
+run = Rules()
 
 
-def run(model: Model, evaluate: Evaluate) -> int:
-    """Fuse, and return the number of layers that were removed."""
-    fused = 0
-    for layer in model.walk():
-        if layer.op != "Add" or layer.epilogue:
-            continue
-        for source, other in (layer.operands, layer.operands[::-1]):
-            target = source.producer
-            if target is None or target.family not in FAMILIES or target.epilogue or other.constant is None:
-                continue
-            if target.output is not source or source.only_user is None:
-                refuse(layer, f"other layers read the result of {target.name!r} too")
-            elif _fuse(model, target, layer, other):
-                fused += 1
-                break
-    return fused
+@run.rule(Op("Add", Op(family="conv conv_transpose matmul", name="target"), Constant("added"), in_any_order=True))
+def _fuse(model: Model, root: Layer, target: Layer, added: Value) -> int | str:
+    weights, addend = target.input(1), added.constant
+    if not _is_fixed(weights) or addend is None or target.op == "Gemm":
+        return 0
+    made, result = target.output.spec, root.output.spec
+    if not made.shape or result.shape is None or len(made.shape) != len(result.shape):
+        return 0
+    axis = len(made.shape) - 1 if target.family == "matmul" or target.channels_last else 1
+    channels = made.shape[axis]
+    if not isinstance(channels, int) or made.shape != result.shape:
+        return 0
+    vector = channel_vector(addend, channels, len(made.shape), axis)
+    if vector is None or (target.family == "matmul" and len(weights.spec.shape or ()) < 2):
+        return f"its constant of shape {addend.shape} is not a number for each of {channels} channels"
+    bias = target.inputs[2] if len(target.inputs) > 2 else None
+    if bias is not None:
+        if bias.constant is None:
+            return 0
+        with np.errstate(over="ignore"):
+            vector = (bias.constant + vector).astype(np.float32)
+        if not np.isfinite(vector).all():
+            return 0
+    target.set_input(2, model.add_constant(f"{target.name}+{root.name}", vector))
+    model.absorb(target, root)
+    return 1
 
 
 def _is_fixed(value: Value) -> bool:
@@ -35,32 +45,3 @@ def _is_fixed(value: Value) -> bool:
     return value.constant is not None or (
         made is not None and all(source.constant is not None for source in made.operands)
     )
-
-
-def _fuse(model: Model, target: Layer, layer: Layer, other: Value) -> bool:
-    weights, addend = target.input(1), other.constant
-    if not _is_fixed(weights) or addend is None or target.op == "Gemm":
-        return False
-    made, result = target.output.spec, layer.output.spec
-    if not made.shape or result.shape is None or len(made.shape) != len(result.shape):
-        return False
-    axis = len(made.shape) - 1 if target.family == "matmul" or target.channels_last else 1
-    channels = made.shape[axis]
-    if not isinstance(channels, int) or made.shape != result.shape:
-        return False
-    vector = channel_vector(addend, channels, len(made.shape), axis)
-    if vector is None or (target.family == "matmul" and len(weights.spec.shape or ()) < 2):
-        refuse(layer, f"its constant of shape {addend.shape} is not a number for each of {channels} channels")
-        return False
-    bias = target.inputs[2] if len(target.inputs) > 2 else None
-    if bias is not None:
-        old = bias.constant
-        if old is None:
-            return False
-        with np.errstate(over="ignore"):
-            vector = (old + vector).astype(np.float32)
-        if not np.isfinite(vector).all():
-            return False
-    target.inputs = [*target.inputs[:2], model.add_constant(f"{target.name}+{layer.name}", vector)]
-    model.absorb(target, layer)
-    return True

@@ -5,56 +5,51 @@ from __future__ import annotations
 import numpy as np
 
 from perframe.layers.epilogue import Stage
-from perframe.model import Evaluate, Layer, Model, Value
-from perframe.model.report import refuse
+from perframe.model import Layer, Model, Value
 from perframe.passes.fuse_activation import with_stages
 from perframe.passes.match import all_float32, may_fold, may_move, scalar
+from perframe.passes.patterns import Input, Op, Rules
+
+run = Rules()
+SCALING = Op("Mul Div", Input("first"), Input("second"), name="scaling")
 
 
-def run(model: Model, evaluate: Evaluate) -> int:
-    """Fuse, and return the number of layers that were removed."""
-    fused = 0
-    for layer in model.walk():
-        if layer.op == "MatMul":
-            for index in (0, 1):
-                fused += _fuse(model, layer, index)
-    return fused
+@run.rule(Op("MatMul", SCALING, epilogue=True))
+def _left(model: Model, root: Layer, scaling: Layer, **_inputs: Value) -> int | str:
+    return _fuse(model, root, scaling, 0)
 
 
-def _fuse(model: Model, layer: Layer, index: int) -> bool:
-    scaling = layer.input(index).producer
-    if scaling is None or scaling.op not in ("Mul", "Div") or scaling.epilogue or len(scaling.inputs) != 2:
-        return False
+@run.rule(Op("MatMul", Input("other"), SCALING, epilogue=True))
+def _right(model: Model, root: Layer, scaling: Layer, **_inputs: Value) -> int | str:
+    return _fuse(model, root, scaling, 1)
+
+
+def _fuse(model: Model, layer: Layer, scaling: Layer, index: int) -> int | str:
     found = _scaled(scaling)
     if found is None or not all_float32(layer, scaling):
-        return False
+        return 0
     source, factor = found
-    if scaling.output.only_user is not layer or layer.inputs[0] is layer.inputs[1]:
-        refuse(scaling, "other layers read the scaled value too")
-        return False
+    if layer.inputs[0] is layer.inputs[1]:
+        return "it multiplies the scaled value by itself"
     factors = layer.input(1 - index)
     other = factors.constant
     if other is not None and len(factors.users) > 1:
-        refuse(scaling, f"other layers read the constant {factors.name!r} too")
-        return False
+        return f"other layers read the constant {factors.name!r} too"
     if not (may_move(factor) if other is None else may_fold(other, factor)):
-        refuse(scaling, f"the factor {factor:g} may keep the product within float32's range")
-        return False
+        return f"the factor {factor:g} may keep the product within float32's range"
     if other is not None:
         scaled = (other.astype(np.float64) * factor).astype(np.float32)
         layer.set_input(1 - index, model.add_constant(f"{factors.name}*{factor:g}", scaled))
     elif len(layer.inputs) > 2:
-        refuse(scaling, "the product has a bias, which is not scaled")
-        return False
+        return "the product has a bias, which is not scaled"
     else:
         epilogue = with_stages(layer, _with_factor(layer, factor))
         if epilogue is None:
-            refuse(scaling, "the product's epilogue is full")
-            return False
+            return "the product's epilogue is full"
         layer.epilogue = epilogue
     layer.set_input(index, source)
     model.remove(scaling)
-    return True
+    return 1
 
 
 def _scaled(layer: Layer) -> tuple[Value, float] | None:

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from perframe.model import Evaluate, Layer, Model
-from perframe.model.report import refuse
+from perframe.model import Layer, Model, Value
+from perframe.passes.patterns import Input, Op, Rules
 
-FLAGS = ("transA", "transB")
-
-
-def run(model: Model, evaluate: Evaluate) -> int:
-    """Fuse, and return the number of layers that were removed."""
-    fused = 0
-    for layer in model.walk():
-        if layer.op == "MatMul":
-            fused += sum(_fuse(model, layer, index) for index in (0, 1))
-    return fused
+run = Rules()
+TURNED = Op("Transpose", Input("source"), name="turn")
 
 
-def _fuse(model: Model, layer: Layer, index: int) -> bool:
-    before = layer.input(index).producer
-    if before is None or before.op != "Transpose" or before.epilogue or before.channels_last or before.on_host:
-        return False
-    if not _turns(before) or layer.inputs[0] is layer.inputs[1]:
-        return False
-    if before.output.only_user is not layer:
-        refuse(before, "other layers read the transposed value too")
-        return False
-    flag = FLAGS[index]
+@run.rule(Op("MatMul", TURNED, epilogue=True))
+def _first(model: Model, root: Layer, turn: Layer, source: Value) -> int:
+    return _fuse(model, root, turn, 0, "transA")
+
+
+@run.rule(Op("MatMul", Input("other"), TURNED, epilogue=True))
+def _second(model: Model, root: Layer, turn: Layer, source: Value, other: Value) -> int:
+    return _fuse(model, root, turn, 1, "transB")
+
+
+def _fuse(model: Model, layer: Layer, turn: Layer, index: int, flag: str) -> int:
+    if turn.channels_last or not _turns(turn) or layer.inputs[0] is layer.inputs[1]:
+        return 0
     layer.attributes[flag] = 1 - getattr(layer, flag)
-    layer.set_input(index, before.input(0))
-    model.remove(before)
-    return True
+    layer.set_input(index, turn.input(0))
+    model.remove(turn)
+    return 1
 
 
 def _turns(layer: Layer) -> bool:

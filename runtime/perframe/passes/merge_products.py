@@ -7,51 +7,41 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.model import Array, Evaluate, Layer, Model
-from perframe.model.report import refuse
-from perframe.passes.match import all_float32, constant_of, in_float32, may_fold, sole_producer
+from perframe.model import Array, Layer, Model
+from perframe.passes.match import all_float32, constant_of, in_float32, may_fold
+from perframe.passes.patterns import Op, Rules
+
+run = Rules()
 
 
-def run(model: Model, evaluate: Evaluate) -> int:
-    """Merge, and return the number of layers that were removed."""
-    merged = 0
-    for layer in model.walk():
-        if layer.family == "matmul":
-            before = sole_producer(layer.input(0), "matmul")
-            merged += before is not None and _merge(model, before, layer)
-    return merged
-
-
-def _merge(model: Model, before: Layer, layer: Layer) -> bool:
-    one, other = _linear(before), _linear(layer)
-    if one is None or other is None or not all_float32(before, layer):
-        return False
+@run.rule(Op("", Op(family="matmul", name="before", epilogue=True), family="matmul", epilogue=True))
+def _merge(model: Model, root: Layer, before: Layer) -> int | str:
+    one, other = _linear(before), _linear(root)
+    if one is None or other is None or not all_float32(before, root):
+        return 0
     if before.epilogue:
-        refuse(layer, f"the product {before.name!r} before it has an activation")
-        return False
+        return f"the product {before.name!r} before it has an activation"
     (first, shift), (second, bias) = one, other
     inner, middle, outer = *first.shape, second.shape[1]
     if inner * outer > middle * (inner + outer):
-        refuse(layer, f"one product of {inner} x {outer} weights takes more multiplications than two by {middle}")
-        return False
+        return f"one product of {inner} x {outer} weights takes more multiplications than two by {middle}"
     total = np.zeros(outer) if bias is None else bias.astype(np.float64)
     if shift is not None:
         total = total + shift.astype(np.float64) @ second.astype(np.float64)
     made = in_float32(first.astype(np.float64) @ second.astype(np.float64), total) if may_fold(first, second) else None
     if made is None:
-        refuse(layer, f"its weights and those of {before.name!r} are too large or too small to be multiplied")
-        return False
-    given = [model.add_constant(f"{before.input(1).name} {layer.input(1).name}", made[0])]
+        return f"its weights and those of {before.name!r} are too large or too small to be multiplied"
+    given = [model.add_constant(f"{before.input(1).name} {root.input(1).name}", made[0])]
     if shift is not None or bias is not None:
-        given.append(model.add_constant(f"{layer.name} bias", made[1]))
+        given.append(model.add_constant(f"{root.name} bias", made[1]))
     before.op, before.inputs, before.attributes, before.epilogue = (
         "MatMul",
         [before.input(0), *given],
         {},
-        layer.epilogue,
+        root.epilogue,
     )
-    model.absorb(before, layer)
-    return True
+    model.absorb(before, root)
+    return 1
 
 
 def _linear(layer: Layer) -> tuple[Array, Array | None] | None:

@@ -1,0 +1,132 @@
+"""Patterns of layers, and the rules that rewrite what they match.
+
+A rule is a function with the pattern's names as parameters. It returns the number of changes it made to the model, 0
+where a check fails, or the reason why it refuses as a text, which `perframe optimize --explain` prints.
+
+```python
+run = Rules()
+
+@run.rule(Op("Add", Op("Conv", name="conv"), Constant("bias"), in_any_order=True))
+def _fuse(model: Model, root: Layer, conv: Layer, bias: Value) -> int | str: ...
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from perframe.model import Evaluate, Layer, Model, Value
+from perframe.model.report import refuse
+
+Found = Mapping[str, Layer | Value]
+Rewrite = Callable[..., int | str]
+SHARED = "/shared"  # a name that no pattern has: a layer on the way whose result other layers read too
+
+
+@dataclass(frozen=True)
+class Input:
+    """Any value. The name stands for the same value wherever a pattern has it."""
+
+    name: str
+
+    def find(self, value: Value | None, found: Found) -> Iterator[Found]:
+        """Yield what is found with this value as the input."""
+        if value is not None and found.get(self.name, value) is value:
+            yield {**found, self.name: value}
+
+
+@dataclass(frozen=True)
+class Constant(Input):
+    """A constant."""
+
+    def find(self, value: Value | None, found: Found) -> Iterator[Found]:
+        """Yield what is found with this value as the input."""
+        if value is not None and value.constant is not None:
+            yield from super().find(value, found)
+
+
+class Op:
+    """A layer of one of some operators, or of a family's: `Op("Mul Div")`, `Op(family="conv conv_transpose")`.
+
+    `inputs` are patterns of its first inputs. The result of an inner layer may have no other reader: else the rule
+    refuses. Layers with an epilogue match only with `epilogue`.
+    """
+
+    def __init__(
+        self,
+        ops: str = "",
+        *inputs: Input | Op,
+        family: str = "",
+        name: str = "",
+        in_any_order: bool = False,
+        epilogue: bool = False,
+    ) -> None:
+        self.ops, self.families = frozenset(ops.split()), frozenset(family.split())
+        self.inputs, self.name, self.in_any_order, self.epilogue = inputs, name, in_any_order, epilogue
+
+    def find(self, value: Value | None, found: Found) -> Iterator[Found]:
+        """Yield what is found with this value as the first output of the layer."""
+        layer = None if value is None else value.producer
+        if value is None or layer is None or layer.output is not value:
+            return
+        for inner in self.match(layer, found):
+            yield inner if value.only_user else {**inner, SHARED: layer}
+
+    def match(self, layer: Layer, found: Found) -> Iterator[Found]:
+        """Yield what is found with this layer."""
+        if layer.op not in self.ops and (not self.families or layer.family not in self.families):
+            return
+        if (layer.epilogue and not self.epilogue) or layer.on_host or len(layer.inputs) < len(self.inputs):
+            return
+        named = {**found, self.name: layer} if self.name else found
+        given = layer.inputs[: len(self.inputs)]
+        for order in permutations(given) if self.in_any_order else (given,):
+            yield from _find(self.inputs, order, named)
+
+
+def _find(patterns: Sequence[Input | Op], values: Sequence[Value | None], found: Found) -> Iterator[Found]:
+    if not patterns:
+        yield found
+        return
+    for first in patterns[0].find(values[0], found):
+        yield from _find(patterns[1:], values[1:], first)
+
+
+class Rules:
+    """A pass: it tries its rules on each layer of a model, in run order."""
+
+    def __init__(self) -> None:
+        self._rules: list[tuple[Op, Rewrite]] = []
+
+    def rule(self, pattern: Op) -> Callable[[Rewrite], Rewrite]:
+        """Declare a rule. The function gets the model, the layer that the pattern begins with as `root`, and the
+        pattern's names.
+        """
+
+        def declare(rewrite: Rewrite) -> Rewrite:
+            self._rules.append((pattern, rewrite))
+            return rewrite
+
+        return declare
+
+    def __call__(self, model: Model, evaluate: Evaluate) -> int:
+        """Rewrite, and return the number of changes."""
+        return sum(
+            self._apply(model, layer, pattern, rewrite) for layer in model.walk() for pattern, rewrite in self._rules
+        )
+
+    def _apply(self, model: Model, layer: Layer, pattern: Op, rewrite: Rewrite) -> int:
+        for found in pattern.match(layer, {}) if layer.is_linked else ():
+            names = dict(found)
+            shared = names.pop(SHARED, None)
+            if shared is None:
+                made = rewrite(model, root=layer, **names)
+            else:
+                made = f"other layers read the result of {shared.name!r} too"
+            if isinstance(made, str):
+                refuse(layer, made)
+            elif made:
+                return made
+        return 0
