@@ -100,3 +100,14 @@ def test_the_same_is_not_inferred_twice(monkeypatch: pytest.MonkeyPatch) -> None
     model.layers[3].op = "Neg"
     model.infer()
     assert calls.count("Neg") == 1 and calls.count("Relu") == 1
+
+
+def test_layers_of_another_model_are_copied() -> None:
+    model = load([node("Add", "x w", "a"), node("Relu", "a", "y")], {"x": [2]}, constants={"w": np.ones(2, np.float32)})
+    before = [(layer, layer.inputs, layer.outputs) for layer in model.layers]
+    longer = pf.Model(model.inputs, [Value("z", pf.DataType.FLOAT32)], [*model.layers, Layer("Neg", "n", ["y"], ["z"])])
+    longer.verify()
+    model.verify()
+    assert before == [(layer, layer.inputs, layer.outputs) for layer in model.layers]
+    x = np.float32([1, -3])
+    np.testing.assert_array_equal(pf.run(longer, x)["z"], -pf.run(model, x)["y"])

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import numpy_helper
 
 from perframe.errors import InferenceError, ModelError, PerframeError, Problem, UnsupportedOperatorError
 from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters
@@ -17,7 +15,7 @@ from perframe.importers.onnx_functions import Calls, Key, inline, standard_body
 from perframe.importers.onnx_loops import inputs_of_body, loosened
 from perframe.importers.onnx_node import Node
 from perframe.importers.onnx_schema import MAX_OPSET, fault, misfit, schema_of
-from perframe.importers.onnx_values import declared
+from perframe.importers.onnx_values import array_of, attribute_of, declared, dense
 from perframe.importers.onnx_walk import MAX_DEPTH
 from perframe.layers.base import ONNX_DOMAINS, find_declaration, full_name
 from perframe.model import Layer, Model, Names, Value
@@ -66,9 +64,9 @@ class Importer:
                 raise ModelError(f"{self.name}: opset {version} of {domain} does not exist")
         for index, tensor in enumerate(self.graph.initializer):
             read = self._weights.get(index)
-            self._define(tensor.name, self._array(tensor) if read is None else read)
+            self._define(tensor.name, array_of(tensor, self.name) if read is None else read)
         for sparse in self.graph.sparse_initializer:
-            self._define(sparse.values.name, self._dense(sparse))
+            self._define(sparse.values.name, dense(sparse, self.name))
         inputs = [
             self._declared(info) if info.type.WhichOneof("value") else self._untyped(info.name, index)
             for index, info in enumerate(self.graph.input)
@@ -174,7 +172,7 @@ class Importer:
 
     def _node(self, proto: onnx.NodeProto, name: str, opsets: Mapping[str, int]) -> Node | None:
         """Return a node with its values; None if it reads a value that is missing because of an earlier problem."""
-        attributes = {a.name: self._attribute(a) for a in proto.attribute if a.name not in IGNORED_ATTRIBUTES}
+        attributes = {a.name: attribute_of(a, self.name) for a in proto.attribute if a.name not in IGNORED_ATTRIBUTES}
         domain = "" if proto.domain in ONNX_DOMAINS else proto.domain
         opset = opsets.get(domain or "ai.onnx", 0)
         inputs = [self.find(read) if read else None for read in proto.input]
@@ -320,44 +318,6 @@ class Importer:
             if value is not None:
                 value.spec = PartialTensor(DataType.FLOAT32)
                 self.values[value.name] = value
-
-    def _array(self, tensor: onnx.TensorProto) -> Array:
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:  # `read_external_data` has read all others
-            raise ModelError(f"{self.name}: tensor {tensor.name!r} lies in another file")
-        if any(dim < 0 for dim in tensor.dims):
-            raise ModelError(f"{self.name}: tensor {tensor.name!r} has a negative dim: {list(tensor.dims)}")
-        try:
-            array = numpy_helper.to_array(tensor)
-        except (ValueError, TypeError, KeyError) as error:
-            raise ModelError(f"{self.name}: initializer {tensor.name!r} cannot be read: {error}") from None
-        return array.astype(object) if array.dtype.kind in "US" else array
-
-    def _dense(self, sparse: onnx.SparseTensorProto) -> Array:
-        """Return a sparse tensor as an array with its zeros. Its indices are flat, or one row of indices a value."""
-        name, values, dims = sparse.values.name, self._array(sparse.values), tuple(sparse.dims)
-        try:
-            indices = self._array(sparse.indices)
-            result = np.zeros(dims, values.dtype)
-            listed = indices.ndim == 1
-            flat = np.ravel_multi_index(*(((indices,), (result.size,)) if listed else (tuple(indices.T), dims)))
-            result.reshape(-1)[flat] = values
-        except (ValueError, IndexError, TypeError, MemoryError) as error:
-            raise ModelError(
-                f"{self.name}: sparse tensor {name!r} of dims {list(dims)} cannot be read: {error}"
-            ) from None
-        return result
-
-    def _attribute(self, attribute: onnx.AttributeProto) -> Any:
-        value = onnx.helper.get_attribute_value(attribute)
-        if isinstance(value, bytes):
-            return value.decode("utf-8", "replace")
-        if isinstance(value, onnx.TensorProto):
-            return self._array(value)
-        if isinstance(value, onnx.SparseTensorProto):
-            return self._dense(value)
-        if isinstance(value, Sequence) and not isinstance(value, str):
-            return tuple(item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in value)
-        return value
 
     def _declared(self, info: onnx.ValueInfoProto) -> Value:
         """Return a value as the graph declares it.

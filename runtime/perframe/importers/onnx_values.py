@@ -1,13 +1,21 @@
-"""Declarations of values in ONNX: name, element type and shape."""
+"""What an ONNX file says of values: declarations, arrays and attributes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
 
 from perframe.errors import ModelError
 from perframe.model import Value
 from perframe.tensor import DataType
 from perframe.tensor.partial import Dim, DynamicTensorShape
+
+Array = NDArray[Any]
 
 UNKNOWN = "?"  # an unknown dim in ONNX's own text format
 _MAX_NESTING = 8  # sequences of sequences
@@ -61,3 +69,44 @@ def data_type(number: int) -> DataType:
         return DataType.of(onnx.helper.tensor_dtype_to_np_dtype(number))
     except (KeyError, ValueError, TypeError):
         raise ModelError(f"ONNX defines no element type {number}") from None
+
+
+def array_of(tensor: onnx.TensorProto, where: str) -> Array:
+    """Return a tensor of the graph `where` as an array. Raises ModelError."""
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:  # `read_external_data` has read all others
+        raise ModelError(f"{where}: tensor {tensor.name!r} lies in another file")
+    if any(dim < 0 for dim in tensor.dims):
+        raise ModelError(f"{where}: tensor {tensor.name!r} has a negative dim: {list(tensor.dims)}")
+    try:
+        array = numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"{where}: initializer {tensor.name!r} cannot be read: {error}") from None
+    return array.astype(object) if array.dtype.kind in "US" else array
+
+
+def dense(sparse: onnx.SparseTensorProto, where: str) -> Array:
+    """Return a sparse tensor as an array with its zeros. Its indices are flat, or one row of indices a value."""
+    name, values, dims = sparse.values.name, array_of(sparse.values, where), tuple(sparse.dims)
+    try:
+        indices = array_of(sparse.indices, where)
+        result = np.zeros(dims, values.dtype)
+        listed = indices.ndim == 1
+        flat = np.ravel_multi_index(*(((indices,), (result.size,)) if listed else (tuple(indices.T), dims)))
+        result.reshape(-1)[flat] = values
+    except (ValueError, IndexError, TypeError, MemoryError) as error:
+        raise ModelError(f"{where}: sparse tensor {name!r} of dims {list(dims)} cannot be read: {error}") from None
+    return result
+
+
+def attribute_of(attribute: onnx.AttributeProto, where: str) -> Any:
+    """Return the value of an attribute. Raises ModelError."""
+    value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, onnx.TensorProto):
+        return array_of(value, where)
+    if isinstance(value, onnx.SparseTensorProto):
+        return dense(value, where)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in value)
+    return value

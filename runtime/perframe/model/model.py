@@ -13,6 +13,7 @@ import numpy as np
 from perframe.errors import ModelError
 from perframe.model.inference import Inference
 from perframe.model.layer import Layer
+from perframe.model.linking import linked
 from perframe.model.names import Names
 from perframe.model.report import OptimizationReport
 from perframe.model.value import Array, Value
@@ -25,8 +26,7 @@ Evaluate = Callable[[Layer, Sequence[Array | None]], list[Array]]
 class Model:
     """A network that can be optimized, saved, and run by a worker. Passes change it; workers only read it.
 
-    The model keeps the producers and users of its values, and their names unique. It takes over the layers that it is
-    made of: a layer belongs to one model.
+    The model keeps the producers and users of its values, and their names unique. A layer belongs to one model.
     """
 
     def __init__(
@@ -37,9 +37,11 @@ class Model:
         constants: Mapping[str, Array] = MappingProxyType({}),
         name: str = "model",
     ) -> None:
-        """`layers` stand in run order. Where a layer or an output has only a name, the value of that name is meant."""
+        """`layers` stand in run order. Where a layer or an output has only a name, the value of that name is meant.
+
+        Layers and inputs of another model are copied.
+        """
         self.name = name
-        self.inputs = list(inputs)
         self._outputs: tuple[Value, ...] = ()
         self._layers: tuple[Layer, ...] = ()
         self.producer = ""  # the program that made the file, with its version
@@ -51,29 +53,10 @@ class Model:
         self.check_file: Callable[[], None] | None = None  # raises ModelError if a mapped file has changed in place
         self._inference = Inference()
         self._named: WeakValueDictionary[str, Value] = WeakValueDictionary()
-        self.outputs = self._linked(outputs, layers, constants)
-
-    def _linked(self, outputs: Sequence[Value], layers: Sequence[Layer], constants: Mapping[str, Array]) -> list[Value]:
-        """Link the layers' values by their names, and return the outputs."""
-        known = {name: Value(name, constant=array) for name, array in constants.items()}
-        known.update((value.name, value) for value in self.inputs)
-        for layer in layers:
-            if any([value is not None and value.is_named_only for value in layer.inputs]):
-                layer.inputs = [
-                    known.get(value.name, value) if value is not None and value.is_named_only else value
-                    for value in layer.inputs
-                ]
-            known.update((value.name, value) for value in layer.results)
-        self._named.update((value.name, value) for value in self.inputs)
-        made = []
-        for value in outputs:
-            found = value if value.producer or value.constant is not None else known.get(value.name, value)
-            if found is not value and found.producer is not None:
-                found.declared = value.declared
-            made.append(found)
-        self._named.update((value.name, value) for value in made)
-        self.layers = layers
-        return made
+        self.inputs, made, own = linked(inputs, outputs, layers, constants)
+        self._named.update((value.name, value) for value in (*self.inputs, *made))
+        self.layers = own
+        self.outputs = made
 
     # --- what it holds ---
 

@@ -15,22 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.layers.einsum import Term, parse
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.model import Layer, Model, Value
 from perframe.passes.match import all_float32
+from perframe.passes.patterns import Input, Op, Rules
 from perframe.tensor.partial import Dim
 
+run = Rules()
 
-def run(model: Model, evaluate: Evaluate) -> int:
-    """Replace, and return the number of replaced layers."""
-    if not any(layer.op == "Einsum" for layer in model.layers):
+
+@run.rule(Op("Einsum", Input("x"), Input("y")))
+def _replace(model: Model, root: Layer, x: Value, y: Value) -> int:
+    product = _product(model, root) if len(root.inputs) == 2 else None
+    if product is None or not product.is_possible():
         return 0
-    replaced = 0
-    for layer in model.walk():
-        product = _product(model, layer) if layer.op == "Einsum" and len(layer.inputs) == 2 else None
-        if product is not None and product.is_possible():
-            model.replace(layer, *product.layers())
-            replaced += 1
-    return replaced
+    model.replace(root, *product.layers())
+    return 1
 
 
 def _product(model: Model, layer: Layer) -> _Product | None:

@@ -7,34 +7,27 @@ from __future__ import annotations
 
 import math
 
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.model import Layer, Model, Value
 from perframe.passes.match import may_move
-from perframe.passes.ranges import Range, ranges
+from perframe.passes.patterns import Input, Op, Rules
+from perframe.passes.ranges import ranges
 
 FACTOR = 4  # the index of a convolution's input for the factors
 
 
-def run(model: Model, evaluate: Evaluate) -> int:
-    """Fuse, and return the number of layers that were removed."""
-    fused = 0
-    numbers: dict[Value, Range] = {}  # asked for once, and only if a layer fits: a fusion leaves them as they are
-    for layer in model.walk():
-        if layer.op != "Mul" or layer.epilogue:
-            continue
-        conv = layer.output.only_user
-        if conv is None or conv.op != "Conv" or conv.x is not layer.output or conv.inputs[FACTOR:]:
-            continue
-        for source, factor in (layer.operands, layer.operands[::-1]):
-            if not conv.channels_last or not _fits(conv, source, factor):
-                continue
-            numbers = numbers or ranges(model)
-            if may_move(max(map(abs, numbers[factor]))):
-                conv.set_input(FACTOR, factor)
-                conv.set_input(0, source)
-                model.remove(layer)
-                fused += 1
-                break
-    return fused
+run = Rules()
+
+
+@run.rule(Op("Conv", Op("Mul", Input("source"), Input("factor"), in_any_order=True, name="scaling"), epilogue=True))
+def _fuse(model: Model, root: Layer, scaling: Layer, source: Value, factor: Value) -> int:
+    if root.inputs[FACTOR:] or not root.channels_last or not _fits(root, source, factor):
+        return 0
+    if not may_move(max(map(abs, ranges(model)[factor]))):
+        return 0
+    root.set_input(FACTOR, factor)
+    root.set_input(0, source)
+    model.remove(scaling)
+    return 1
 
 
 def _fits(conv: Layer, source: Value, factor: Value) -> bool:

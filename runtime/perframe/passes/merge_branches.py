@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.layers.geometry import NOT_SET, Ints
-from perframe.model import Evaluate, Layer, Model
-from perframe.model.report import refuse
+from perframe.model import Layer, Model
 from perframe.passes.match import channel_affine, constant_of, in_float32, may_fold
+from perframe.passes.patterns import Op, Rules
 
 Array = NDArray[Any]
 AFFINE = ("BatchNormalization", "MultiplyAdd", "Mul")
@@ -32,50 +32,36 @@ class _Branch:
     end: Ints
 
 
-def run(model: Model, evaluate: Evaluate) -> int:
-    """Merge, and return the number of layers that were removed."""
-    merged = 0
-    for layer in model.walk():
-        if layer.op == "Add" and not layer.epilogue and layer.inputs[0] is not layer.inputs[1]:
-            merged += 2 * _merge(model, layer)
-    return merged
+run = Rules()
 
 
-def _merge(model: Model, add: Layer) -> bool:
-    makers = [value.producer for value in add.operands]
-    if any(maker is None or maker.output.only_user is not add for maker in makers):
-        return False
-    first, second = (maker for maker in makers if maker is not None)
-    if first.op != "Conv":
-        first, second = second, first
-    if first.op != "Conv" or second.op not in ("Conv", *AFFINE) or first.input(0) is not second.input(0):
-        return False
+@run.rule(Op("Add", Op("Conv", name="first"), Op(" ".join(("Conv", *AFFINE)), name="second"), in_any_order=True))
+def _merge(model: Model, root: Layer, first: Layer, second: Layer) -> int | str:
+    if first is second or first.input(0) is not second.input(0):
+        return 0
     one = _convolution(first)
     other = None if one is None else _convolution(second) or _affine(second, one)
     if one is None or other is None:
-        return False
+        return 0
     if math.prod(one.weights.shape) < math.prod(other.weights.shape):
         one, other = other, one
     at = _offset(one, other)
     if at is None:
-        return False
+        return 0
     weights = one.weights.copy()
     weights[(slice(None), slice(None), *map(slice, at, np.add(at, other.weights.shape[2:])))] += other.weights
     made = in_float32(weights, one.bias + other.bias) if may_fold(one.weights, other.weights) else None
     if made is None:
-        refuse(
-            add, f"the weights of {one.layer.name!r} and {other.layer.name!r} are too large or too small to be added"
-        )
-        return False
+        return f"the weights of {one.layer.name!r} and {other.layer.name!r} are too large or too small to be added"
     kept = one.layer
     kept.inputs = [
         kept.input(0),
         model.add_constant(f"{kept.name}+{other.layer.name} weights", made[0]),
         model.add_constant(f"{kept.name}+{other.layer.name} bias", made[1]),
     ]
-    model.absorb(kept, add)
+    model.absorb(kept, root)
     model.remove(other.layer)
-    return True
+    return 2
 
 
 def _convolution(layer: Layer) -> _Branch | None:

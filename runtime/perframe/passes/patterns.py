@@ -50,8 +50,8 @@ class Constant(Input):
 class Op:
     """A layer of one of some operators, or of a family's: `Op("Mul Div")`, `Op(family="conv conv_transpose")`.
 
-    `inputs` are patterns of its first inputs. The result of an inner layer may have no other reader: else the rule
-    refuses. Layers with an epilogue match only with `epilogue`.
+    `inputs` are patterns of its first inputs. The rule refuses if the result of an inner layer has other readers,
+    unless it may be `shared`. Layers with an epilogue match only with `epilogue`.
     """
 
     def __init__(
@@ -62,9 +62,11 @@ class Op:
         name: str = "",
         in_any_order: bool = False,
         epilogue: bool = False,
+        shared: bool = False,
     ) -> None:
         self.ops, self.families = frozenset(ops.split()), frozenset(family.split())
-        self.inputs, self.name, self.in_any_order, self.epilogue = inputs, name, in_any_order, epilogue
+        self.inputs, self.name, self.in_any_order = inputs, name, in_any_order
+        self.epilogue, self.shared = epilogue, shared
 
     def find(self, value: Value | None, found: Found) -> Iterator[Found]:
         """Yield what is found with this value as the first output of the layer."""
@@ -72,7 +74,7 @@ class Op:
         if value is None or layer is None or layer.output is not value:
             return
         for inner in self.match(layer, found):
-            yield inner if value.only_user else {**inner, SHARED: layer}
+            yield inner if self.shared or value.only_user else {**inner, SHARED: layer}
 
     def match(self, layer: Layer, found: Found) -> Iterator[Found]:
         """Yield what is found with this layer."""

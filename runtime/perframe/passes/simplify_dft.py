@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from perframe.layers.base import normalize_axis
-from perframe.model import Evaluate, Model, Value
+from perframe.model import Layer, Model, Value
+from perframe.passes.patterns import Input, Op, Rules
+
+run = Rules()
 
 
-def run(model: Model, evaluate: Evaluate) -> int:
-    """Simplify, and return the number of changed layers."""
-    changed = 0
-    for layer in model.walk():
-        if layer.op != "DFT" or layer.inverse or layer.onesided:
-            continue
-        joined = layer.x.producer
-        if joined is None or joined.op != "Concat" or joined.epilogue or len(joined.inputs) != 2:
-            continue
-        shapes = [value.spec.shape for value in joined.operands]
-        if any(shape is None or not shape or shape[-1] != 1 for shape in shapes):
-            continue
-        last = normalize_axis(joined.axis, len(shapes[0] or ())) == len(shapes[0] or ()) - 1
-        if last and _is_zero(joined.input(1)):
-            layer.set_input(0, joined.input(0))
-            changed += 1
-    return changed
+@run.rule(Op("DFT", Op("Concat", Input("real"), Input("imaginary"), name="joined", shared=True), epilogue=True))
+def _simplify(model: Model, root: Layer, joined: Layer, real: Value, imaginary: Value) -> int:
+    shapes = (real.spec.shape, imaginary.spec.shape)
+    if root.inverse or root.onesided or len(joined.inputs) != 2:
+        return 0
+    if any(shape is None or not shape or shape[-1] != 1 for shape in shapes):
+        return 0
+    rank = len(shapes[0] or ())
+    if normalize_axis(joined.axis, rank) != rank - 1 or not _is_zero(imaginary):
+        return 0
+    root.set_input(0, real)
+    return 1
 
 
 def _is_zero(value: Value) -> bool:

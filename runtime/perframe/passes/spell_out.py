@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.model import Layer, Model, Value
+from perframe.passes.patterns import Op, Rules
 from perframe.tensor import DataType
 
+run = Rules()
 
-def run(model: Model, evaluate: Evaluate) -> int:
-    """Replace, and return the number of replaced layers."""
-    spelled = [layer for layer in model.layers if layer.op == "DynamicQuantizeLinear"]
-    for layer in spelled:
-        model.replace(layer, *_own_range(model, layer))
-    return len(spelled)
+
+@run.rule(Op("DynamicQuantizeLinear", epilogue=True))
+def _spell(model: Model, root: Layer) -> int:
+    model.replace(root, *_own_range(model, root))
+    return 1
 
 
 def _own_range(model: Model, layer: Layer) -> list[Layer]:

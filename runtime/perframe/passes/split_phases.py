@@ -16,21 +16,22 @@ from numpy.typing import NDArray
 from perframe.layers.blocks import BLOCK
 from perframe.layers.conv import transposed_pads
 from perframe.layers.geometry import NOT_SET
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.model import Layer, Model, Value
 from perframe.passes.match import all_float32, constant_of
+from perframe.passes.patterns import Op, Rules
 
 _MOST = 3  # times as many products as before: a convolution of blocks is faster by more
 
 
-def run(model: Model, evaluate: Evaluate) -> int:
-    """Split, and return the number of transposed convolutions that were split."""
-    split = 0
-    for layer in model.walk():
-        made = _split(model, layer) if layer.op == "ConvTranspose" and not layer.on_host else None
-        if made is not None:
-            model.replace(layer, *made)
-            split += 1
-    return split
+run = Rules()
+
+
+@run.rule(Op("ConvTranspose", epilogue=True))
+def _replace(model: Model, root: Layer) -> int:
+    made = _split(model, root)
+    if made is not None:
+        model.replace(root, *made)
+    return int(made is not None)
 
 
 def _split(model: Model, layer: Layer) -> list[Layer] | None:
