@@ -15,6 +15,7 @@ from perframe.model.inference import Inference
 from perframe.model.layer import Layer
 from perframe.model.linking import linked
 from perframe.model.names import Names
+from perframe.model.order import Order
 from perframe.model.report import OptimizationReport
 from perframe.model.value import Array, Value
 from perframe.safety import notebooks
@@ -43,7 +44,7 @@ class Model:
         """
         self.name = name
         self._outputs: tuple[Value, ...] = ()
-        self._layers: tuple[Layer, ...] = ()
+        self._order = Order()
         self.producer = ""  # the program that made the file, with its version
         self.opsets: dict[str, int] = {}  # of the file, by domain
         self.fixed_inputs: frozenset[str] = frozenset()  # inputs of the file that have a value there: constants here
@@ -81,22 +82,23 @@ class Model:
     @property
     def layers(self) -> tuple[Layer, ...]:
         """The layers in run order."""
-        return self._layers
+        return self._order.layers
 
     @layers.setter
     def layers(self, layers: Sequence[Layer]) -> None:
-        kept, before = set(layers), set(self._layers)
-        for layer in self._layers:
+        kept, before = set(layers), self.layers
+        for layer in before:
             if layer not in kept:
                 layer.unlink()
-        self._layers = tuple(layers)
-        for layer in self._layers:
-            if layer not in before:
+        self._order = Order(layers)
+        known = set(before)
+        for layer in layers:
+            if layer not in known:
                 self._link(layer)
 
     def walk(self) -> Iterator[Layer]:
         """Yield the layers in run order, without those that are removed meanwhile."""
-        return (layer for layer in self._layers if layer.is_linked)
+        return (layer for layer in self.layers if layer.is_linked)
 
     @property
     def constants(self) -> Mapping[str, Array]:
@@ -107,7 +109,7 @@ class Model:
     @property
     def constant_values(self) -> list[Value]:
         """The constants that layers read or the model outputs."""
-        read = dict.fromkeys(value for layer in self._layers for value in layer.inputs if value is not None)
+        read = dict.fromkeys(value for layer in self.layers for value in layer.inputs if value is not None)
         read.update(dict.fromkeys(self._outputs))
         return [value for value in read if value.constant is not None]
 
@@ -121,7 +123,7 @@ class Model:
     @property
     def names(self) -> Names:
         """The names of all current values."""
-        made = (value.name for layer in self._layers for value in (*layer.operands, *layer.results))
+        made = (value.name for layer in self.layers for value in (*layer.operands, *layer.results))
         return Names((*(value.name for value in (*self.inputs, *self._outputs)), *made))
 
     @property
@@ -133,26 +135,23 @@ class Model:
 
     def insert(self, *layers: Layer, before: Layer | None = None, after: Layer | None = None) -> None:
         """Add layers before or after one of the model's layers, or at the end."""
-        at = len(self._layers)
-        if before is not None:
-            at = self._layers.index(before)
-        elif after is not None:
-            at = self._layers.index(after) + 1
-        self._layers = (*self._layers[:at], *layers, *self._layers[at:])
+        beside = before or after
+        if beside is None:
+            self._order.append(layers)
+        else:
+            self._order.insert(beside, layers, after=before is None)
         for layer in layers:
             self._link(layer)
 
     def remove(self, *layers: Layer) -> None:
         """Remove layers whose outputs no layer needs any more, or another layer makes."""
-        gone = set(layers)
-        self._layers = tuple([layer for layer in self._layers if layer not in gone])
         for layer in layers:
+            self._order.remove(layer)
             layer.unlink()
 
     def replace(self, old: Layer, *new: Layer) -> None:
         """Put layers at the place of another one. They may make its outputs."""
-        at = self._layers.index(old)
-        self._layers = (*self._layers[:at], *new, *self._layers[at + 1 :])
+        self._order.replace(old, new)
         old.unlink()
         for layer in new:
             self._link(layer)
@@ -160,8 +159,8 @@ class Model:
     def absorb(self, kept: Layer, absorbed: Layer) -> None:
         """Remove `absorbed`, which reads the result of `kept`. `kept` takes over its first output and its position."""
         result = absorbed.output
-        at = self._layers.index(absorbed)
-        self._layers = tuple([kept if i == at else one for i, one in enumerate(self._layers) if one is not kept])
+        self._order.remove(kept)
+        self._order.replace(absorbed, [kept])
         absorbed.unlink()
         kept.outputs = [result, *kept.outputs[1:]]
 
@@ -196,13 +195,13 @@ class Model:
     def copy(self, with_bodies: bool = False) -> Model:
         """Return a copy of values and layers. Constants are the same arrays; bodies too are copied only if asked."""
         copies = {value: _copy(value) for value in self.inputs}
-        for layer in self._layers:
+        for layer in self.layers:
             for value in (*layer.operands, *layer.results):
                 if value not in copies:
                     copies[value] = _copy(value)
         for value in self._outputs:
             copies.setdefault(value, _copy(value))
-        layers = [layer.copy(copies) for layer in self._layers]
+        layers = [layer.copy(copies) for layer in self.layers]
         if with_bodies:
             for layer in layers:
                 copy_bodies(layer)
@@ -213,12 +212,8 @@ class Model:
 
     def take_over(self, other: Model) -> None:
         """Take the values and layers of another model, which is not used any more."""
-        self.inputs, self._layers, self._outputs, self._named = (
-            other.inputs,
-            other._layers,
-            other._outputs,
-            other._named,
-        )
+        self.inputs, self._outputs = other.inputs, other._outputs
+        self._order, self._named = other._order, other._named
 
     def fix_dims(self, dims: Mapping[str, int]) -> None:
         """Fix named dims of the inputs and outputs to sizes.
@@ -247,7 +242,7 @@ class Model:
         """
         if isinstance(names, str) or not names or not all(isinstance(name, str) for name in names):
             raise ModelError(f"outputs are names of values, such as ['scores'], not {names!r}")
-        made = {value.name: value for layer in self._layers for value in layer.results}
+        made = {value.name: value for layer in self.layers for value in layer.results}
         made |= {value.name: value for value in self._outputs}
         unknown = [name for name in names if name not in made]
         if unknown:
@@ -274,11 +269,11 @@ class Model:
         def learn(value: Value, spec: PartialTensor) -> None:
             value.spec = spec
 
-        self._inference.run(self._layers, _spec_of, learn)
+        self._inference.run(self.layers, _spec_of, learn)
 
     def specs(self, known: Mapping[Value, PartialTensor] = MappingProxyType({})) -> dict[Value, PartialTensor]:
         """Return the spec of every value; `known` refines those of some, such as the inputs. Raises InferenceError."""
-        specs = self._inference.specs(self._layers, {value: value.spec for value in self.inputs} | dict(known))
+        specs = self._inference.specs(self.layers, {value: value.spec for value in self.inputs} | dict(known))
         return specs | {value: value.spec for value in self._outputs if value not in specs}
 
     @contextmanager
@@ -296,7 +291,7 @@ class Model:
         """Raise ModelError if a value is read before it is made, made twice, or missing, or if links are wrong."""
         known = set(self.inputs)
         names: dict[str, Value] = {value.name: value for value in self.inputs}
-        for layer in self._layers:
+        for layer in self.layers:
             for value in layer.operands:
                 if value not in known and value.constant is None:
                     raise ModelError(
@@ -321,7 +316,7 @@ class Model:
         return None if page is None else page(self)
 
     def __repr__(self) -> str:
-        return f"Model({self.name!r}, {len(self._layers)} layers, {self.parameter_count} parameters)"
+        return f"Model({self.name!r}, {len(self.layers)} layers, {self.parameter_count} parameters)"
 
 
 def _spec_of(value: Value) -> PartialTensor:
