@@ -32,7 +32,7 @@ def keep(folder: Path) -> Counter[str]:
 
     The count that is returned goes on: the number of steps, by file.
     """
-    from perframe.backends.gl.program import ProgramCache
+    from perframe.backends.gl.compile.program import ProgramCache
 
     folder.mkdir(parents=True, exist_ok=True)
     compile_text, uses = ProgramCache.get, Counter[str]()

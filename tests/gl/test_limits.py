@@ -13,12 +13,12 @@ import pytest
 
 import perframe as pf
 from gl.graphs import graph
-from perframe.backends.gl import steps
 from perframe.backends.gl.backend import reason_against
+from perframe.backends.gl.compile.program import Kernel, Parameter, load_kernel
 from perframe.backends.gl.compute import buffers_of
-from perframe.backends.gl.context import FEWEST_ROUNDS, MAX_INPUTS, MOST_ROUNDS, device_for
-from perframe.backends.gl.program import Kernel, Parameter, load_kernel
-from perframe.backends.gl.steps import MOST_OPERATIONS, Binding
+from perframe.backends.gl.context.device import FEWEST_ROUNDS, MAX_INPUTS, MOST_ROUNDS, device_for
+from perframe.backends.gl.lowering import steps
+from perframe.backends.gl.lowering.steps import MOST_OPERATIONS, Binding
 from perframe.backends.operand import Operand
 from perframe.tensor import DataType
 

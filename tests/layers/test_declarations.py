@@ -13,7 +13,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import perframe as pf
-from perframe.backends.gl.program import load_kernel
+from perframe.backends.gl.compile.program import load_kernel
 from perframe.layers import base
 from perframe.layers.base import Declaration, attributes_of, declaration, registry
 from perframe.layers.epilogue import Stage

@@ -104,12 +104,12 @@ def kernel_progress() -> float:
 
 def gl_choices(ctx: Any = None) -> Any:
     """The variants of GL kernels on the device of a context, and the file that keeps them. Raises BackendError."""
-    return import_module("perframe.backends.gl.context").device_for(ctx).choices
+    return import_module("perframe.backends.gl.context.device").device_for(ctx).choices
 
 
 def gl_variants() -> Mapping[str, Sequence[str]]:
     """The names of the variants of each GL kernel that has several."""
-    found: Mapping[str, Sequence[str]] = import_module("perframe.backends.gl.variants").VARIANTS
+    found: Mapping[str, Sequence[str]] = import_module("perframe.backends.gl.compile.variants").VARIANTS
     return found
 
 
@@ -117,7 +117,7 @@ def gl_dtypes(layer: LayerLike) -> frozenset[DataType]:
     """The dtypes of its first input with which the GL backends run a layer, as its family declares them."""
     if layer.family not in gl_families() or layer.declaration.on_host:
         return frozenset()
-    steps = import_module("perframe.backends.gl.steps")
+    steps = import_module("perframe.backends.gl.lowering.steps")
     family = import_module(f"perframe.backends.gl.families.{layer.family}")
     return frozenset(getattr(family, "DTYPES", steps.GPU_DTYPES))
 
@@ -141,4 +141,4 @@ def unsupported_on_gl(
 
 def texture_passes(ctx: Any) -> Any:
     """The GL passes between textures and tensors, in the caller's context."""
-    return import_module("perframe.backends.gl.convert").TexturePasses(ctx)
+    return import_module("perframe.backends.gl.textures.passes").TexturePasses(ctx)

@@ -35,7 +35,7 @@ def _headless() -> Chosen:
 
 
 def _choice(ctx: Any) -> Chosen:
-    device = import_module("perframe.backends.gl.context").device_for(ctx)
+    device = import_module("perframe.backends.gl.context.device").device_for(ctx)
     if device.is_software:
         return Chosen(BackendType.CPU, f"OpenGL is only emulated here, by {device.name}")
     if device.has_compute:

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.bounds_step import bounds_steps
-from perframe.backends.gl.context import FEWEST_ROUNDS, Device
-from perframe.backends.gl.sequence import GLProgram, GLStep
-from perframe.backends.gl.slots import Pool, Slots
-from perframe.backends.gl.steps import (
+from perframe.backends.gl.context.device import FEWEST_ROUNDS, Device
+from perframe.backends.gl.lowering.bounds_step import bounds_steps
+from perframe.backends.gl.lowering.steps import (
     GPU_DTYPES,
     MOST_DIMS,
     Binding,
@@ -24,8 +22,10 @@ from perframe.backends.gl.steps import (
     on_gl,
     unsupported,
 )
-from perframe.backends.gl.storage import GLStorage
-from perframe.backends.gl.timers import QueryTimers, StepTimers, WorkClock
+from perframe.backends.gl.program.sequence import GLProgram, GLStep
+from perframe.backends.gl.program.timers import QueryTimers, StepTimers, WorkClock
+from perframe.backends.gl.storage.slots import Pool, Slots
+from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.operand import Array, Operand, Scratch
 from perframe.backends.precision import FULL, Precision
 from perframe.backends.protocol import Access, Done, LayerLike, Measured, Program, Step, Workspace

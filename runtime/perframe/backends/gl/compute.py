@@ -10,10 +10,9 @@ from itertools import count
 from typing import Any
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
-from perframe.backends.gl.context import Device, device_for
-from perframe.backends.gl.program import Kernel
-from perframe.backends.gl.replay import CommandList, Name
-from perframe.backends.gl.steps import (
+from perframe.backends.gl.compile.program import Kernel
+from perframe.backends.gl.context.device import Device, device_for
+from perframe.backends.gl.lowering.steps import (
     GROUP_COLUMNS,
     GROUP_ROWS,
     Array,
@@ -24,9 +23,10 @@ from perframe.backends.gl.steps import (
     kind_of,
     to_gpu,
 )
-from perframe.backends.gl.storage import GLStorage
+from perframe.backends.gl.program.timers import CallTimers, system_clock
+from perframe.backends.gl.replay import CommandList, Name
+from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.gl.texels import SHEETS
-from perframe.backends.gl.timers import CallTimers, system_clock
 from perframe.backends.precision import FULL, Precision
 from perframe.errors import BackendError
 from perframe.graphics.functions import delete, generate

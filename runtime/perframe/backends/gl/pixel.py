@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
-from perframe.backends.gl.context import Device, device_for
+from perframe.backends.gl.context.device import Device, device_for
+from perframe.backends.gl.context.state import TEXTURE_2D_ARRAY
+from perframe.backends.gl.lowering.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.replay import CommandList, Name
-from perframe.backends.gl.state import TEXTURE_2D_ARRAY
-from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
-from perframe.backends.gl.storage import GLStorage
+from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.gl.texels import (
     SHEETS,
     count_texels,

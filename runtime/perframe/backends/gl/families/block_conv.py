@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from perframe.backends.gl import block_winograd
-from perframe.backends.gl.block_tiles import (
+from perframe.backends.gl.compile.variants import Choices
+from perframe.backends.gl.lowering import block_winograd
+from perframe.backends.gl.lowering.block_tiles import (
     DEPTH_FIRST,
     FILLED_ROWS,
     ROWS_FIRST,
@@ -21,9 +22,16 @@ from perframe.backends.gl.block_tiles import (
     together,
     whole_blocks,
 )
-from perframe.backends.gl.steps import GROUP_COLUMNS, GROUP_ROWS, Binding, Call, Tools, epilogue_of, window_params
+from perframe.backends.gl.lowering.steps import (
+    GROUP_COLUMNS,
+    GROUP_ROWS,
+    Binding,
+    Call,
+    Tools,
+    epilogue_of,
+    window_params,
+)
 from perframe.backends.gl.texels import SHEETS
-from perframe.backends.gl.variants import Choices
 from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, IntoBlocks, blocks_of
 from perframe.layers.geometry import Window

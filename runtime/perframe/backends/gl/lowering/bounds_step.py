@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from perframe.backends.gl.lowering.steps import Call
 from perframe.backends.gl.replay import CommandList
-from perframe.backends.gl.steps import Call
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
 from perframe.errors import BackendError, InferenceError

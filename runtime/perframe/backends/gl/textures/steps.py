@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from perframe.backends.gl.compile.program import Kernel, Numbers, compose, load_kernel
 from perframe.backends.gl.compute import ReadBuffer
-from perframe.backends.gl.context import Device
+from perframe.backends.gl.context.device import Device
+from perframe.backends.gl.context.state import TEXTURE_2D_ARRAY
 from perframe.backends.gl.pixel import texture_accessors
-from perframe.backends.gl.program import Kernel, Numbers, compose, load_kernel
+from perframe.backends.gl.program.sequence import GLStep
 from perframe.backends.gl.replay import CommandList
-from perframe.backends.gl.sequence import GLStep
-from perframe.backends.gl.state import TEXTURE_2D_ARRAY
 from perframe.backends.gl.texels import SHEETS
 from perframe.graphics.functions import get
 from perframe.graphics.state_tables import FRAMEBUFFER_SRGB

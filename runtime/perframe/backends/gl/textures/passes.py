@@ -12,16 +12,16 @@ from typing import Any
 import moderngl
 import numpy as np
 
-from perframe.backends.gl.attachments import DrawnTextures
 from perframe.backends.gl.backend import GLBackend
+from perframe.backends.gl.compile.program import LAYERED, Numbers, load_kernel
 from perframe.backends.gl.compute import ComputeBackend
-from perframe.backends.gl.context import device_for
+from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context.state import DRAW_BINDING, TEXTURE_2D_ARRAY, TEXTURE_2D_BINDING, VIEWPORT
+from perframe.backends.gl.lowering.steps import Binding, kind_of
 from perframe.backends.gl.pixel import PixelBackend
-from perframe.backends.gl.program import LAYERED, Numbers, load_kernel
 from perframe.backends.gl.replay import Name
-from perframe.backends.gl.state import DRAW_BINDING, TEXTURE_2D_ARRAY, TEXTURE_2D_BINDING, VIEWPORT
-from perframe.backends.gl.steps import Binding, kind_of
-from perframe.backends.gl.texture_steps import Draw, Filter, Pass, PixelBuffers, Replay, TextureLayer, TextureName
+from perframe.backends.gl.textures.attachments import DrawnTextures
+from perframe.backends.gl.textures.steps import Draw, Filter, Pass, PixelBuffers, Replay, TextureLayer, TextureName
 from perframe.backends.operand import Operand
 from perframe.errors import BackendError, ClosedError, InputError
 from perframe.graphics.functions import get, get_four

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends.gl.context import Device
+from perframe.backends.gl.context.device import Device
 from perframe.backends.gl.replay import CommandList
 from perframe.backends.protocol import KEPT, TimedRun
 from perframe.backends.run_times import RunTimes, StampWords, alike

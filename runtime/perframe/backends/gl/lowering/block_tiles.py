@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends.gl.compile.variants import Choices
 from perframe.backends.gl.texels import SHEETS
-from perframe.backends.gl.variants import Choices
 from perframe.backends.operand import Operand
 from perframe.layers.blocks import BLOCK, blocks_of
 

@@ -12,9 +12,9 @@ import moderngl
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends.gl.context import Device
+from perframe.backends.gl.context.device import Device
+from perframe.backends.gl.program.timers import StepTimers
 from perframe.backends.gl.replay import CommandList
-from perframe.backends.gl.timers import StepTimers
 from perframe.backends.protocol import Step, TimedRun
 from perframe.tensor import Storage
 

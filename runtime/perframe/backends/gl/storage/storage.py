@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from perframe.backends.gl.context import Device
+from perframe.backends.gl.context.device import Device
 from perframe.errors import ClosedError
 from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
 from perframe.tensor.snapshots import Snapshots

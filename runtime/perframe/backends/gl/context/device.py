@@ -14,11 +14,11 @@ from typing import Any
 
 import moderngl
 
-from perframe.backends.gl.extents import buffer_of_one_kind, texture_of_one_kind
-from perframe.backends.gl.program import ProgramCache
-from perframe.backends.gl.state import ConditionalRendering, StateGuard, refuse_old_modes
+from perframe.backends.gl.compile.program import ProgramCache
+from perframe.backends.gl.compile.variants import Choices
+from perframe.backends.gl.context.extents import buffer_of_one_kind, texture_of_one_kind
+from perframe.backends.gl.context.state import ConditionalRendering, StateGuard, refuse_old_modes
 from perframe.backends.gl.texels import SHEETS
-from perframe.backends.gl.variants import Choices
 from perframe.errors import BackendError, ClosedError
 from perframe.graphics import current_context
 from perframe.graphics.functions import Entries, generate, get

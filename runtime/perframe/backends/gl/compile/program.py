@@ -16,8 +16,8 @@ from typing import Any
 
 import moderngl
 
-from perframe.backends.gl.binaries import ProgramBinaries
-from perframe.backends.gl.linking import Linking, begin_linking
+from perframe.backends.gl.compile.binaries import ProgramBinaries
+from perframe.backends.gl.compile.linking import Linking, begin_linking
 from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError
 from perframe.resources import resource

@@ -10,12 +10,12 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends.gl.context import FEWEST_ROUNDS, Device
-from perframe.backends.gl.program import FORMULA_NUMBERS, HALVES, LAYERED, Kernel, Numbers, compose, load_kernel
+from perframe.backends.gl.compile.program import FORMULA_NUMBERS, HALVES, LAYERED, Kernel, Numbers, compose, load_kernel
+from perframe.backends.gl.compile.variants import Choices
+from perframe.backends.gl.context.device import FEWEST_ROUNDS, Device
+from perframe.backends.gl.context.state import TEXTURE_2D_ARRAY
 from perframe.backends.gl.replay import CommandList, Name
-from perframe.backends.gl.state import TEXTURE_2D_ARRAY
-from perframe.backends.gl.storage import GLStorage
-from perframe.backends.gl.variants import Choices
+from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.errors import InputError

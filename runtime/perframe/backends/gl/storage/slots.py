@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from perframe.backends.gl.storage import GLStorage
+from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.precision import Precision
 from perframe.tensor import DataType, Storage
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perframe.backends.gl.program import Numbers, load_kernel
-from perframe.backends.gl.steps import NO_FUNCTIONS, Binding, Call, Functions, Tools
+from perframe.backends.gl.compile.program import Numbers, load_kernel
+from perframe.backends.gl.lowering.steps import NO_FUNCTIONS, Binding, Call, Functions, Tools
 from perframe.backends.operand import Operand
 from perframe.layers.homes import own_shader
 from perframe.tensor import DataType

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.block_tiles import DEPTH_FIRST, SMALL_MAP, chosen, packed, together, whole_blocks
-from perframe.backends.gl.steps import GROUP_ROWS, Binding, Call, Functions, Tools, epilogue_of, on_gl
+from perframe.backends.gl.lowering.block_tiles import DEPTH_FIRST, SMALL_MAP, chosen, packed, together, whole_blocks
+from perframe.backends.gl.lowering.steps import GROUP_ROWS, Binding, Call, Functions, Tools, epilogue_of, on_gl
 from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, blocks_of
 from perframe.layers.winograd import FAR, NEAR, POINTS, TILE, transformed, transforms
