@@ -11,8 +11,8 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import ATTENTION
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.math import exp_of_negative, tanh
 from perframe.backends.cpu.kernels.memory import add_in_any_order, bools, floats, int64s
 from perframe.backends.cpu.kernels.sizes import ATTENTION_ROWS, LANES, PANEL, QUERIES, ROWS, SCORES
