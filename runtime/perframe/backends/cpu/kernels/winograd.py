@@ -1,4 +1,4 @@
-"""Winograd's convolution by 3 x 3 kernels, which layers/winograd.py describes."""
+"""Winograd's convolution by 3 x 3 kernels, which backends/winograd.py describes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import WINOGRAD
 from perframe.backends.cpu.kernels.finish import finish_rows
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
 from perframe.backends.cpu.kernels.tile import multiply_tile
@@ -30,7 +30,7 @@ from perframe.backends.cpu.kernels.vector import (
     subtract,
 )
 from perframe.backends.cpu.kernels.whole_vector import multiply
-from perframe.layers.winograd import FAR, NEAR, POINTS
+from perframe.backends.winograd import FAR, NEAR, POINTS
 
 NEAR_2, FAR_2, NEAR_3, FAR_3 = NEAR**2, FAR**2, NEAR**3, FAR**3
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from perframe.backends.gl.lowering.block_tiles import DEPTH_FIRST, SMALL_MAP, chosen, packed, together, whole_blocks
 from perframe.backends.gl.lowering.steps import GROUP_ROWS, Binding, Call, Functions, Tools, epilogue_of, on_gl
+from perframe.backends.winograd import FAR, NEAR, POINTS, TILE, transformed, transforms
 from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, blocks_of
-from perframe.layers.winograd import FAR, NEAR, POINTS, TILE, transformed, transforms
 
 # With fewer tiles, reading the weights, which have four times as many elements, costs too much. With fewer products the
 # transforms do. Measured on llvmpipe, for maps of 7 to 112 rows and 16 to 512 channels.

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from perframe.layers.conv import Convolution
+from perframe.layers.conv import Convolution
 
 TILE, TAPS = 4, 3  # outputs of a tile, and of the kernel, along a dim
 POINTS = (TILE + TAPS - 1) ** 2
@@ -36,7 +35,7 @@ _G = np.array([*(_powers(p, [other for other in _FINITE if other != p]) for p in
 
 
 def transforms(form: Convolution) -> bool:
-    """Whether a convolution can be computed so, and has enough channels for it."""
+    """Whether Winograd applies and pays: a plain 3 x 3 convolution with enough channels."""
     window = form.window
     plain = window.kernel == (TAPS, TAPS) and window.strides == window.dilations == (1, 1) and form.groups == 1
     return plain and min(form.channels, form.outputs) >= FEW_CHANNELS
