@@ -17,12 +17,12 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perframe.command_line.agreement import relative_differences
 from perframe.command_line.contest import Contestant, Task, Timing
 from perframe.command_line.progress import Progress
 from perframe.command_line.sources import model_inputs, named_model
 from perframe.command_line.units import bytes_text, seconds_text
 from perframe.errors import MissingExtraError, PerframeError
+from perframe.inspection.comparison import relative_differences
 from perframe.safety.archives import write_feed
 
 if TYPE_CHECKING:

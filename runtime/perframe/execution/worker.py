@@ -25,10 +25,10 @@ from perframe.backends import backend_type as backend_type_of
 from perframe.backends.precision import Precision
 from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
-from perframe.execution.comparison import FLOATS, HALVES, LayerCheck
 from perframe.execution.control_flow import ControlPart
 from perframe.execution.holding import as_output, hold
 from perframe.execution.inputs import Given, Inputs
+from perframe.execution.layer_check import FLOATS, HALVES, LayerCheck
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport, Steps

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from perframe.backends import BackendName, backend_type, waiting_for_kernels
 from perframe.errors import PerframeError
-from perframe.execution.comparison import FLOATS, apart
+from perframe.execution.layer_check import FLOATS, apart
 from perframe.execution.worker import Worker
 from perframe.model import Array, Layer, Model
 from perframe.passes import preparations

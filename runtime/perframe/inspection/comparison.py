@@ -1,4 +1,4 @@
-"""Comparison of a model's values with those of another model, or of onnxruntime, value by value."""
+"""Comparison of a model's values: with the definitions of its layers, another model, or another runtime."""
 
 from __future__ import annotations
 
@@ -10,11 +10,20 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from perframe.backends import BackendName, backend_type, waiting_for_kernels
+from perframe.backends import BackendName, backend_type, evaluator, waiting_for_kernels
 from perframe.backends.precision import Precision
-from perframe.errors import InferenceError, InputError, MissingExtraError
-from perframe.execution import once
-from perframe.execution.comparison import FLOATS, HALVES, Comparison, apart, with_all_copies, with_all_values
+from perframe.errors import BackendError, InferenceError, InputError, MissingExtraError
+from perframe.execution.layer_check import (
+    FLOATS,
+    HALVES,
+    Comparison,
+    LayerCheck,
+    apart,
+    distances,
+    largest_of,
+    with_all_copies,
+    with_all_values,
+)
 from perframe.execution.worker import Worker
 from perframe.exporters.saving import save
 from perframe.importers.loading import load
@@ -28,6 +37,9 @@ if TYPE_CHECKING:
 
 ONNXRUNTIME = "onnxruntime"
 PROVIDERS = ["CPUExecutionProvider"]
+TOLERANCE = 1e-4  # of the largest value of an output
+MOST_FACTS = 16  # numbers of a row by which it is found
+NOISE_FACTOR = 2  # or so many times what the other runtime's own optimizations change
 INTRODUCED = 10  # times the largest error of its inputs: then a layer's error is its own
 
 
@@ -69,9 +81,12 @@ def compare(
     are compared with those of a run in float32 on the same backend.
     """
     precision, backend = Precision(weights, activations), backend_type(backend, ctx)
-    if against is None and not precision.has_halves:
-        return once.compare(model, inputs, backend, ctx)
     loaded = model if isinstance(model, Model) else load(model)
+    if against is None and not precision.has_halves:
+        check = LayerCheck(evaluator(), backend, strict=False)
+        with Worker(loaded, backend, ctx, check=check) as worker:
+            worker.schedule(dict(inputs))
+        return check.comparisons
     limit = HALVES if precision.has_halves else FLOATS
     if precision.has_halves:
         found = all_halved_values(loaded, inputs, backend, ctx, precision)
@@ -195,31 +210,82 @@ def error_marks(comparisons: Sequence[Comparison]) -> dict[str, Mark]:
     return {"error": Mark(errors)}
 
 
-def show_values(
-    comparisons: Sequence[ValueComparison], console: Console, outputs: Sequence[str] = (), most: int = 20
-) -> None:
-    """Print the values with the largest errors, the errors of the model's outputs, and the layers where errors
-    begin.
-    """
+def show(comparisons: Sequence[Comparison], console: Console, outputs: Sequence[str] = (), most: int = 20) -> None:
+    """Print a table of the largest errors, the errors of the model's outputs, and the layer where errors begin."""
     from rich.table import Table
     from rich.text import Text
 
+    values = [one for one in comparisons if isinstance(one, ValueComparison)]
+    origins = [one for one in values if one.is_origin]
     table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for column in ("apart", "of the largest", "inputs"):
+    for column in ("apart", "of the largest", "inputs" if values else "at"):
         table.add_column(column, justify="right")
     for one in sorted(comparisons, key=lambda one: -one.relative)[:most]:
-        style = "bold red" if one.is_origin else "" if one.agrees else "red"
-        figures = (f"{one.apart:.3g}", f"{one.relative:.2g}", f"{one.inherited:.2g}")
+        style = "" if one.agrees else "red" if values and one not in origins else "bold red"
+        last = f"{one.inherited:.2g}" if isinstance(one, ValueComparison) else str(one.at)
+        figures = (f"{one.apart:.3g}", f"{one.relative:.2g}", last)
         table.add_row(Text(one.layer, style), Text(one.op), Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
     console.print(table)
-    origins = [one for one in comparisons if one.is_origin]
     wrong = [one for one in comparisons if not one.agrees]
-    console.print(f"\n{len(comparisons)} values in common, {len(wrong)} further apart than rounding explains")
-    for one in comparisons:
+    if not values:
+        count = f"{len(comparisons)} outputs of layers"
+        console.print(f"\n{count}, {len(wrong)} further from their definitions than rounding explains")
+        if wrong:
+            console.print(Text(f"the first: {wrong[0]}", "bold red"))
+        return
+    console.print(f"\n{len(values)} values in common, {len(wrong)} further apart than rounding explains")
+    for one in values:
         if one.output in outputs:
             console.print(Text(f"output {one.output!r}: {one.apart:.3g} apart, {one.relative:.2g} of the largest"))
     if origins:
         first = origins[0]
-        console.print(
-            Text(f"the difference begins at layer {first.layer!r} ({first.op}), in {first.output!r}", "bold red")
-        )
+        where = f"layer {first.layer!r} ({first.op}), in {first.output!r}"
+        console.print(Text(f"the difference begins at {where}", "bold red"))
+
+
+def relative_difference(ours: Array, theirs: Array) -> float:
+    """The largest difference between two outputs, relative to the largest of theirs.
+
+    Equal infinities do not differ, and NaN in one of the outputs alone is an infinite difference. Raises BackendError
+    if the shapes differ.
+    """
+    if ours.shape != theirs.shape:
+        raise BackendError(f"shape {ours.shape}, the peer's {theirs.shape}")
+    a, b = ours.astype(float), theirs.astype(float)
+    return float(np.max(distances(a, b), initial=0)) / (largest_of(b) or 1)
+
+
+def relative_differences(ours: Sequence[Array], theirs: Sequence[Array]) -> list[float]:
+    """The relative difference of each output. Raises BackendError if their number or their shapes differ."""
+    if len(ours) != len(theirs):
+        raise BackendError(f"{len(ours)} outputs, the peer has {len(theirs)}")
+    return [relative_difference(a, b) for a, b in zip(ours, theirs, strict=True)]
+
+
+def in_their_order(ours: Sequence[Array], theirs: Sequence[Array]) -> list[Array] | None:
+    """Our outputs with their rows in the peer's order, or None if outputs are not lists of the same things.
+
+    The boxes, classes and scores of a detector are such lists. Two detections of equal scores may change places by
+    rounding. Each row of theirs must be nearest to another one of ours.
+    """
+    count = {array.shape[:1] for array in (*ours, *theirs)}
+    if len(theirs) < 2 or len(count) != 1 or count <= {(), (0,), (1,)}:
+        return None
+    small = [
+        (a, b) for a, b in zip(ours, theirs, strict=True) if b.size <= MOST_FACTS * len(b) and b.dtype.kind in "iuf"
+    ]
+    if not small:
+        return None
+    scales = [float(np.abs(b).max()) or 1.0 for _, b in small]
+    a, b = (
+        np.hstack([pair[side].reshape(len(pair[side]), -1) / scale for pair, scale in zip(small, scales, strict=True)])
+        for side in (0, 1)
+    )
+    nearest = [int(np.abs(a - row).max(1).argmin()) for row in b]
+    return [array[nearest] for array in ours] if len(set(nearest)) == len(nearest) else None
+
+
+def agree(differences: Sequence[float], noise: Sequence[float] | None = None) -> bool:
+    """Whether all outputs agree. `noise` is what the peer's own optimizations change, output by output."""
+    allowed = [max(TOLERANCE, NOISE_FACTOR * one) for one in noise or [0.0] * len(differences)]
+    return all(one <= most for one, most in zip(differences, allowed, strict=True))

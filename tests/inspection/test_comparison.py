@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import perframe as pf
 from passes.graphs import graph, node, random
 from perframe.command_line.cli import app
-from perframe.inspection.comparing import ValueComparison
+from perframe.inspection.comparison import ValueComparison
 
 RUNNER = CliRunner()
 X = random(1, 3, 12, 12, seed=9)

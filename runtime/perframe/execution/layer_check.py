@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from perframe.errors import BackendError
 from perframe.model import Evaluate, Layer, Model, Value
 from perframe.tensor import DataType, Tensor
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 Array = NDArray[Any]
 
@@ -154,13 +151,9 @@ def apart(layer: Layer, name: str, found: Array, wanted: Array, limit: float = F
         return made(0.0 if same else np.inf, 0.0 if same else np.inf, (), np.nan, np.nan, same)
     wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
     one, other = found.astype(wide), wanted.astype(wide)
-    with np.errstate(invalid="ignore"):
-        distances = np.where((one == other) | (np.isnan(one) & np.isnan(other)), 0, np.abs(one - other))
-    distances = np.where(np.isnan(distances), np.inf, distances)
-    at = np.unravel_index(int(distances.argmax()), distances.shape)
-    distance = float(distances[at])
-    finite = np.abs(other[np.isfinite(other)])
-    largest = float(finite.max()) if finite.size else 0.0
+    by_element = distances(one, other)
+    at = np.unravel_index(int(by_element.argmax()), by_element.shape)
+    distance, largest = float(by_element[at]), largest_of(other)
     relative = distance / largest if largest else (np.inf if distance else 0.0)
     limit = limit if wanted.dtype.itemsize >= 4 else HALVES
     if wanted.dtype.kind in "biu":
@@ -171,22 +164,13 @@ def apart(layer: Layer, name: str, found: Array, wanted: Array, limit: float = F
     return made(distance, relative, where, float(one[at].real), float(other[at].real), agrees)
 
 
-def show(comparisons: Sequence[Comparison], console: Console, most: int = 20) -> None:
-    """Print a table of the layers that are furthest from their definitions."""
-    from rich.table import Table
-    from rich.text import Text
+def distances(found: Array, wanted: Array) -> Array:
+    """The distance of each pair of floats: 0 for equal infinities and two NaNs, infinity for NaN in one alone."""
+    with np.errstate(invalid="ignore"):
+        apart = np.where((found == wanted) | (np.isnan(found) & np.isnan(wanted)), 0, np.abs(found - wanted))
+    return np.where(np.isnan(apart), np.inf, apart)
 
-    table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for column in ("apart", "of the largest", "at"):
-        table.add_column(column, justify="right")
-    for one in sorted(comparisons, key=lambda one: -one.relative)[:most]:
-        style = "" if one.agrees else "bold red"
-        figures = (f"{one.apart:.3g}", f"{one.relative:.2g}", str(one.at))
-        table.add_row(Text(one.layer, style), Text(one.op), Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
-    console.print(table)
-    wrong = [one for one in comparisons if not one.agrees]
-    console.print(
-        f"\n{len(comparisons)} outputs of layers, {len(wrong)} further from their definitions than rounding explains"
-    )
-    if wrong:
-        console.print(Text(f"the first: {wrong[0]}", "bold red"))
+
+def largest_of(values: Array) -> float:
+    """The largest absolute value that is finite; 0 without any."""
+    return float(np.max(np.abs(values[np.isfinite(values)]), initial=0))
