@@ -24,7 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 import perframe.errors
-from perframe.command_line.bench import machine_facts
+from perframe.command_line.commands.bench import machine_facts
 from perframe.command_line.contest import Clock, Contestant, Limits, Process, Task
 from perframe.command_line.sources import parse_dims
 from perframe.command_line.units import bytes_text, seconds_text

@@ -24,6 +24,7 @@ from perframe.command_line.options import (
     check_backends,
     console,
 )
+from perframe.command_line.progress import progress_bar
 
 if TYPE_CHECKING:
     from perframe.backends import BackendName
@@ -101,7 +102,6 @@ def examine(
 
     Raises ModelError, InputError and MissingExtraError.
     """
-    from perframe.command_line.progress import progress_bar
     from perframe.command_line.sources import loaded_model, model_inputs, named_model
     from perframe.inspection.bisecting import culprit
     from perframe.inspection.comparison import ONNXRUNTIME, all_values, compare, onnxruntime_values

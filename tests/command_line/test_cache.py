@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perframe.command_line import caches
+from perframe.command_line.commands.cache import DAY
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (cache / "kernels" / "link.o").symlink_to(outside / "inner" / "precious.o")
     (cache / "conversion" / "torch-3.11-x" / "lib").symlink_to(outside / "inner")
     (cache / "conversion" / "elsewhere").symlink_to(outside / "inner")
-    old = time.time() - 10 * caches.DAY
+    old = time.time() - 10 * DAY
     os.utime(cache / "kernels" / "a-1.o", (old, old))
     return cache
 
