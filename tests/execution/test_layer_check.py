@@ -12,8 +12,8 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 import perframe as pf
+from perframe.backends.cpu import reference
 from perframe.backends.cpu.families import norm as cpu_norm
-from perframe.backends.cpu.lowering import reference
 from perframe.command_line.cli import app
 from small import load, node
 from support import unavailable

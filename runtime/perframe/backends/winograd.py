@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perframe.layers.conv import Convolution
+if TYPE_CHECKING:
+    from perframe.layers.conv import Convolution
 
 TILE, TAPS = 4, 3  # outputs of a tile, and of the kernel, along a dim
 POINTS = (TILE + TAPS - 1) ** 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -17,6 +17,9 @@ from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.tensor import BackendType, DataType
 
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
+
 Array = NDArray[Any]
 
 
@@ -25,7 +28,7 @@ def run(
     inputs: Mapping[str, Given] | Given,
     backend: BackendName = BackendType.CPU,
     strict: bool = False,
-    ctx: Any = None,
+    ctx: GLContext | None = None,
     weights: str = DataType.FLOAT32,
     activations: str = DataType.FLOAT32,
 ) -> dict[str, Array]:

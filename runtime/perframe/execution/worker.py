@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any, TypeVar, overload
+from typing import IO, TYPE_CHECKING, Any, TypeVar, overload
 
 from numpy.typing import NDArray
 
@@ -43,6 +43,9 @@ from perframe.tensor import BackendType, DataType, Tensor, checks
 from perframe.tensor.locks import new_lock
 from perframe.tensor.partial import DynamicTensorShape
 
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
+
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -75,7 +78,7 @@ class Worker:
         self,
         model: Model | str | Path | bytes | IO[bytes] | Any,
         backend: BackendName = BackendType.CPU,
-        ctx: Any = None,
+        ctx: GLContext | None = None,
         strict: bool = False,
         check: LayerCheck | None = None,
         cast: bool = False,

@@ -35,6 +35,8 @@ from perframe.tensor import BackendType, DataType, Tensor
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from perframe.graphics import GLContext
+
 ONNXRUNTIME = "onnxruntime"
 PROVIDERS = ["CPUExecutionProvider"]
 TOLERANCE = 1e-4  # of the largest value of an output
@@ -61,7 +63,7 @@ def compare(
     model: Model | str | Path | bytes | IO[bytes] | Any,
     inputs: Mapping[str, Any],
     backend: BackendName = BackendType.CPU,
-    ctx: Any = None,
+    ctx: GLContext | None = None,
     against: Model | str | Path | bytes | IO[bytes] | Any = None,
     weights: str = DataType.FLOAT32,
     activations: str = DataType.FLOAT32,
@@ -109,7 +111,7 @@ def all_values(
     model: Model,
     inputs: Mapping[str, Any],
     backend: BackendName = BackendType.CPU,
-    ctx: Any = None,
+    ctx: GLContext | None = None,
 ) -> dict[str, Array]:
     """Run a model once, and return the tensors that its layers make, by name."""
     whole = with_all_values(model)
@@ -119,7 +121,7 @@ def all_values(
 
 
 def all_halved_values(
-    model: Model, inputs: Mapping[str, Any], backend: BackendName, ctx: Any, precision: Precision
+    model: Model, inputs: Mapping[str, Any], backend: BackendName, ctx: GLContext | None, precision: Precision
 ) -> dict[str, Array]:
     """Run a model with halves, and return the tensors that its layers make, by name. They come from a run with copies:
     what a run keeps to the end has no halves. The model's outputs come from a run without copies.

@@ -315,7 +315,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def device_for(ctx: Any) -> Device:
+def device_for(ctx: moderngl.Context | None) -> Device:
     """The device of the caller's context; without `ctx`, the device of this thread's own headless context."""
     claim_process()
     if ctx is None:

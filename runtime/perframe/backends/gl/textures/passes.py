@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import moderngl
 import numpy as np
@@ -27,6 +27,9 @@ from perframe.errors import BackendError, ClosedError, InputError
 from perframe.graphics.functions import get, get_four
 from perframe.tensor import BackendType, DataType, Storage, Tensor
 
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
+
 _TEXTURE_2D, _TEXTURE0, _WIDTH, _HEIGHT, _RED_TYPE = 0x0DE1, 0x84C0, 0x1000, 0x1001, 0x8C10
 _DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _COMPLETE = 0x8CA9, 0x8CE0, 0x8CD5
 _INTEGERS = (0x1404, 0x1405)
@@ -39,7 +42,7 @@ _MAX_BOUND = 64  # passes that stay bound; beyond that, the least recently used 
 class TexturePasses:
     """All passes of one TextureConverter."""
 
-    def __init__(self, ctx: Any) -> None:
+    def __init__(self, ctx: GLContext) -> None:
         self._device = device_for(ctx)
         with self._device.current():
             backends: list[GLBackend] = [PixelBackend(self._device)]

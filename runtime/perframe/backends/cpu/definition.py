@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.cpu.lowering import reference
+from perframe.backends.cpu import reference
 from perframe.backends.cpu.lowering.rows import array_of
 from perframe.backends.cpu.threads.blas import one_thread
 from perframe.backends.operand import Operand

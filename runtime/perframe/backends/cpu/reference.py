@@ -7,52 +7,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.backends.cpu.families import family_of
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
 from perframe.errors import InferenceError, ModelError
 from perframe.layers.bounds import check as check_bounds
 from perframe.layers.channels_last import is_data
 from perframe.layers.epilogue import apply
-from perframe.layers.homes import module_of
 from perframe.tensor.partial import PartialTensor
 
 Array = NDArray[Any]
-
-
-def family_of(layer: LayerLike) -> Any:
-    """Return the file that runs a layer, or the function that its declaration has for that. Raises ModelError."""
-    entry = layer.declaration
-    return _family(layer.family) if entry.computed_by is None else _Computed(entry.computed_by)
-
-
-@cache
-def _family(name: str) -> Any:
-    found = module_of(name, "backends.cpu.families")
-    if found is None:
-        raise ModelError(
-            f"nothing computes the layers of the family {name!r}: declare their values with @<layer>.compute, name a "
-            f"family whose form they have, or write backends/cpu/families/{name.rpartition('.')[2]}.py in their package"
-        )
-    return import_module(found)
-
-
-@dataclass(frozen=True)
-class _Computed:
-    """The family of a layer whose declaration computes its values."""
-
-    function: Callable[..., Any]
-
-    def compute(self, layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> Any:
-        """Call the function with the attributes."""
-        return self.function(inputs, outputs, **layer.declaration.with_defaults(layer.attributes))
 
 
 def computation(
@@ -109,12 +78,16 @@ def form_of(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequenc
     return layer.form(inputs, outputs) if layer.declaration.form_of else None
 
 
-def evaluate(layer: Any, inputs: Sequence[Array | None]) -> list[Array]:
+def evaluate(layer: LayerLike, inputs: Sequence[Array | None]) -> list[Array]:
     """Compute the outputs of a layer from known inputs, for constant folding and for shape arithmetic in a plan."""
     specs = layer.infer([None if value is None else PartialTensor.of(value) for value in inputs])
     operands = [None if value is None else Operand.of(value) for value in inputs]
-    if all(spec.shape is not None and spec.shape.is_static for spec in specs):
-        outputs = [Operand("", spec.shape.to_shape(), spec.dtype) for spec in specs]
+    outputs = [
+        Operand("", spec.shape.to_shape(), spec.dtype)
+        for spec in specs
+        if spec.shape is not None and spec.shape.is_static
+    ]
+    if len(outputs) == len(specs):
         form = form_of(layer, operands, outputs)
         with _named(layer, inputs):
             return compute(layer, form, inputs, outputs)
@@ -122,7 +95,7 @@ def evaluate(layer: Any, inputs: Sequence[Array | None]) -> list[Array]:
 
 
 @contextmanager
-def _named(layer: Any, inputs: Sequence[Any]) -> Iterator[None]:
+def _named(layer: LayerLike, inputs: Sequence[Any]) -> Iterator[None]:
     """Turn any exception inside into an InferenceError that names the layer and its inputs."""
     try:
         yield
@@ -135,7 +108,7 @@ def _named(layer: Any, inputs: Sequence[Any]) -> Iterator[None]:
         raise InferenceError(f"layer {layer.name!r} ({layer.op}) failed: {said} [inputs {listed}]") from error
 
 
-def run_on_host(layer: Any, inputs: Sequence[Any]) -> list[Any]:
+def run_on_host(layer: LayerLike, inputs: Sequence[Any]) -> list[Any]:
     """Compute the outputs of a layer between plans. Their shapes depend on data; a value may be a list or None."""
     known = [PartialTensor.of(value) if isinstance(value, np.ndarray) else None for value in inputs]
     tensors = all(value is None or isinstance(value, np.ndarray) for value in inputs)
