@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import ctypes
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from numbers import Integral
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import moderngl
 import numpy as np
 
 from perframe.backends.gl.backend import GLBackend
-from perframe.backends.gl.compile.program import LAYERED, Numbers, load_kernel
+from perframe.backends.gl.compile.program import Numbers, load_kernel
 from perframe.backends.gl.compute import ComputeBackend
 from perframe.backends.gl.context.device import device_for
 from perframe.backends.gl.context.state import DRAW_BINDING, TEXTURE_2D_ARRAY, TEXTURE_2D_BINDING, VIEWPORT
-from perframe.backends.gl.lowering.steps import Binding, kind_of
+from perframe.backends.gl.lowering.steps import Binding, kind_of, on_gl
 from perframe.backends.gl.pixel import PixelBackend
 from perframe.backends.gl.replay import Name
 from perframe.backends.gl.textures.attachments import DrawnTextures
-from perframe.backends.gl.textures.steps import Draw, Filter, Pass, PixelBuffers, Replay, TextureLayer, TextureName
-from perframe.backends.operand import Operand
+from perframe.backends.gl.textures.steps import (
+    Draw,
+    Filter,
+    Pass,
+    PixelBuffers,
+    Replay,
+    TextureLayer,
+    TextureName,
+    layer_of,
+    layered_define,
+    name_of,
+    operand_at,
+)
+from perframe.backends.operand import Array, Operand
 from perframe.errors import BackendError, ClosedError, InputError
 from perframe.graphics.functions import get, get_four
 from perframe.tensor import BackendType, DataType, Storage, Tensor
@@ -36,6 +48,7 @@ _INTEGERS = (0x1404, 0x1405)
 _PIXELS = {"f1": "uint8", "nu1": "uint8", "f2": "float16", "f4": "float32"}  # by moderngl's names for dtypes
 _ROWS, _TAPS = 64, 4  # the rows and the weights of filters are multiples of these
 _AT_ONCE = 6  # parts that a pass joins
+Bound = TypeVar("Bound")
 _MAX_BOUND = 64  # passes that stay bound; beyond that, the least recently used one is dropped
 
 
@@ -49,8 +62,8 @@ class TexturePasses:
             if self._device.has_compute:
                 backends.insert(0, ComputeBackend(self._device))
         self._backends = {backend.backend_type: backend for backend in backends}
-        self._bound: OrderedDict[Any, Any] = OrderedDict()
-        self._own: dict[Any, Storage] = {}
+        self._bound: OrderedDict[Hashable, Any] = OrderedDict()
+        self._own: dict[Hashable, Storage] = {}
         self._drawn_textures = DrawnTextures(self._device)
 
     @property
@@ -114,7 +127,7 @@ class TexturePasses:
             raise InputError(f"GL name {texture} is not a 2D texture with float pixels, or 8-bit pixels for 0..1")
         return found[0], found[1]
 
-    def upload(self, picture: Any, texture: Any) -> None:
+    def upload(self, picture: Array, texture: Any) -> None:
         """Copy an array into the caller's texture of its size, components and dtype. Raises InputError."""
         if not isinstance(texture, moderngl.Texture):
             raise InputError(f"an array is uploaded into a moderngl.Texture, not {type(texture).__name__}")
@@ -138,7 +151,7 @@ class TexturePasses:
         with self._device.using() as gl:
             gl.glActiveTexture(_TEXTURE0)
             target = TEXTURE_2D_ARRAY if isinstance(texture, TextureLayer) else _TEXTURE_2D
-            gl.glBindTexture(target, _name(texture))
+            gl.glBindTexture(target, name_of(texture))
             while max(size) >> levels:
                 gl.glGetTexLevelParameteriv(target, levels, _WIDTH, ctypes.byref(value))
                 if value.value != max(size[0] >> levels, 1):
@@ -148,27 +161,27 @@ class TexturePasses:
             raise InputError("this texture has no mipmap: call texture.build_mipmaps(), or resample it by 'antialias'")
         return levels
 
-    def to_tensor(self, texture: Any, tensor: Tensor, storage: Any, params: Mapping[str, Numbers]) -> None:
+    def to_tensor(self, texture: Any, tensor: Tensor, storage: Storage, params: Mapping[str, Numbers]) -> None:
         """Sample a texture into a tensor's storage."""
         self.check(tensor, storage)
 
-        def make() -> Pass:
+        def make() -> Pass[Replay]:
             planned = TextureName(0), TextureName(0)  # the second is the place of the tensor's storage
-            output, source = _operand(tensor, planned[1]), {"T": planned[0]}
+            output, source = operand_at(tensor, planned[1]), {"T": planned[0]}
             return self._bind("texture_to_tensor", {}, output, params, source, storage, planned, layered)
 
-        params, layered = {**params, "layer": _layer(texture)}, _layered(texture)
+        params, layered = {**params, "layer": layer_of(texture)}, layered_define(texture)
         with self._device.using() as gl:
             key = ("to_tensor", storage.backend_type, tensor.shape, tensor.dtype, *layered)
             found = self._pass(key, make)
-            found.step.actual = TextureName(_name(texture)), storage
+            found.step.actual = TextureName(name_of(texture)), storage
             found.run(gl, params)
 
     def filter_to_tensor(
         self,
         texture: Any,
         tensor: Tensor,
-        storage: Any,
+        storage: Storage,
         size: tuple[int, int],
         params: Mapping[str, Any],
         weights: tuple[Any, Any],
@@ -185,13 +198,13 @@ class TexturePasses:
         wide, high = params["box"][2:]
         across = {
             "texture_size": size,
-            "layer": _layer(texture),
+            "layer": layer_of(texture),
             "width": wide,
             "taps": taps[0],
             "first_row": size[1] - 1 - top if flipped else top,
             "row_step": -1 if flipped else 1,
         }
-        down, layered = {**params, "taps": taps[1], "first_row": top}, _layered(texture)
+        down, layered = {**params, "taps": taps[1], "first_row": top}, layered_define(texture)
 
         def make() -> Filter:
             backend = self._backends[storage.backend_type]
@@ -201,7 +214,7 @@ class TexturePasses:
                 for shape in shapes
             )
             source, place = TextureName(0), TextureName(0)
-            output = _operand(tensor, place)
+            output = operand_at(tensor, place)
             return Filter(
                 self._bind("filter_columns", {"F": first}, between, across, {"T": source}, storage, [source], layered),
                 self._bind("filter_to_tensor", {"X": between, "F": second}, output, down, {}, storage, [place]),
@@ -212,11 +225,11 @@ class TexturePasses:
             key = ("filter", storage.backend_type, tensor.shape, tensor.dtype, wide, high, rows, taps, *layered)
             found = self._pass(key, make)
             found.set_weights(weights, taps)
-            found.across.step.actual, found.down.step.actual = (TextureName(_name(texture)),), (storage,)
+            found.across.step.actual, found.down.step.actual = (TextureName(name_of(texture)),), (storage,)
             found.across.run(gl, across)
             found.down.run(gl, down)
 
-    def join(self, parts: Sequence[Any], item: Tensor, tensor: Tensor, storage: Any) -> None:
+    def join(self, parts: Sequence[Storage], item: Tensor, tensor: Tensor, storage: Storage) -> None:
         """Write the storages of a batch's items, which are like `item`, one after the other into a tensor's storage."""
         self.check(tensor, storage)
         size, kind, done = item.shape.size, storage.backend_type, 0
@@ -228,17 +241,27 @@ class TexturePasses:
             whole = not any(run % 4 for run in runs)
             counts = [run // 4 for run in runs] if whole else runs
             target = self.own_storage(Tensor.empty((done,), tensor.dtype), kind) if given else storage
-            params = {"first": [sum(counts[:k]) for k in range(len(now))], "run": counts, "total": sum(counts)}
+            params: dict[str, Numbers] = {
+                "first": [sum(counts[:k]) for k in range(len(now))],
+                "run": counts,
+                "total": sum(counts),
+            }
             defines = {"OPERANDS": str(len(now)), **({"WHOLE": "1"} if whole else {})}
             self._join(now, runs, target, tensor.dtype, params, defines)
             given = [target, *given] if given else []
 
     def _join(
-        self, parts: Sequence[Any], runs: Sequence[int], target: Any, dtype: DataType, params: Any, defines: Any
+        self,
+        parts: Sequence[Storage],
+        runs: Sequence[int],
+        target: Storage,
+        dtype: DataType,
+        params: Mapping[str, Numbers],
+        defines: Mapping[str, str],
     ) -> None:
         """Join up to six storages."""
 
-        def make() -> Pass:
+        def make() -> Pass[Replay]:
             planned = [TextureName(0) for _ in range(len(parts) + 1)]
             places: Any = planned
             inputs = {f"X{k}": Operand("", (run,), dtype, storage=places[k]) for k, run in enumerate(runs)}
@@ -257,10 +280,10 @@ class TexturePasses:
         output: Operand,
         params: Mapping[str, Numbers],
         textures: Mapping[str, TextureName],
-        storage: Any,
+        storage: Storage,
         planned: Sequence[TextureName],
         defines: Mapping[str, str] = MappingProxyType({}),
-    ) -> Pass:
+    ) -> Pass[Replay]:
         """A pass of a kernel on the backend of this storage."""
         kernel = load_kernel(name if name == "join" else f"convert/{name}")
         defines = {**defines, "BYTES": "1"} if kind_of(output.dtype) == "int" else dict(defines)
@@ -281,7 +304,7 @@ class TexturePasses:
     def draw(
         self,
         tensor: Tensor,
-        storage: Any,
+        storage: Storage,
         target: Any,
         params: Mapping[str, Numbers],
         viewport: tuple[int, int, int, int],
@@ -297,7 +320,7 @@ class TexturePasses:
         origin: Any = params["origin"]
         params = {**params, "origin": (origin[0] + offset[0], origin[1] + offset[1]), "corner": viewport[:2]}
 
-        def make() -> Pass:
+        def make() -> Pass[Draw]:
             step = Draw(self._device, storage.backend_type == BackendType.GPU_COMPUTE, kind_of(tensor.dtype))
             return Pass(self._device, step.kernel, step, 0)
 
@@ -323,13 +346,13 @@ class TexturePasses:
         if isinstance(texture, TextureLayer):
             gl.glFramebufferTextureLayer(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, texture.glo, 0, texture.layer)
         else:
-            gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, _name(texture), 0)
+            gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, name_of(texture), 0)
         if gl.glCheckFramebufferStatus(_DRAW_FRAMEBUFFER) != _COMPLETE:
             gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, 0, 0)
             raise InputError(f"this driver cannot draw into {texture}: use a texture of one, two or four channels")
         return self._device.framebuffer
 
-    def _framebuffer(self, target: Any) -> Any:
+    def _framebuffer(self, target: Any) -> moderngl.Framebuffer:
         if not isinstance(target, moderngl.Framebuffer):
             raise InputError(f"tensors are drawn into a moderngl.Framebuffer, not {type(target).__name__}")
         self._check_object(target)
@@ -346,17 +369,18 @@ class TexturePasses:
                 "same ctx; if two contexts share their textures, pass the texture's GL name, texture.glo"
             )
 
-    def check(self, tensor: Tensor, storage: Any) -> None:
+    def check(self, tensor: Tensor, storage: Storage) -> None:
         """Raise ClosedError for a released tensor, and InputError for one in another context."""
-        storage.glo  # noqa: B018  # raises if it was released
-        if storage.device is not self._device:
+        placed = on_gl(storage)
+        placed.glo  # noqa: B018  # raises if it was released
+        if placed.device is not self._device:
             raise InputError(
                 f"tensor {tensor.name!r} {tensor.shape} lies in another GL context: give its worker and the "
                 "TextureConverter the same ctx"
             )
 
-    def _pass(self, key: Any, make: Callable[[], Any]) -> Any:
-        found = self._bound.get(key)
+    def _pass(self, key: Hashable, make: Callable[[], Bound]) -> Bound:
+        found: Bound | None = self._bound.get(key)
         if found is None:
             found = self._bound[key] = make()
             if len(self._bound) > _MAX_BOUND:
@@ -372,23 +396,5 @@ class TexturePasses:
         self._own.clear()
 
 
-def _operand(tensor: Tensor, place: Any) -> Operand:
-    """A tensor as a lowering sees it. `place` stands for its storage."""
-    return Operand("tensor", tensor.shape, tensor.dtype, storage=place)
-
-
-def _layer(texture: Any) -> int:
-    return texture.layer if isinstance(texture, TextureLayer) else 0
-
-
-def _layered(texture: Any) -> dict[str, str]:
-    """The define of kernels that sample a layer."""
-    return {LAYERED: "1"} if isinstance(texture, TextureLayer) else {}
-
-
 def _rounded(count: int, step: int) -> int:
     return -(-count // step) * step
-
-
-def _name(texture: Any) -> int:
-    return int(texture if isinstance(texture, Integral) else texture.glo)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from numbers import Integral
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from perframe.backends.gl.compile.program import Kernel, Numbers, compose, load_kernel
+import moderngl
+
+from perframe.backends.gl.compile.program import LAYERED, Kernel, Numbers, compose, load_kernel
 from perframe.backends.gl.compute import ReadBuffer
 from perframe.backends.gl.context.device import Device
 from perframe.backends.gl.context.state import TEXTURE_2D_ARRAY
@@ -14,17 +17,29 @@ from perframe.backends.gl.pixel import texture_accessors
 from perframe.backends.gl.program.sequence import GLStep
 from perframe.backends.gl.replay import CommandList
 from perframe.backends.gl.texels import SHEETS
+from perframe.backends.operand import Array, Operand
 from perframe.graphics.functions import get
 from perframe.graphics.state_tables import FRAMEBUFFER_SRGB
+from perframe.tensor import Tensor
 
 _TEXTURE0, _DRAW_FRAMEBUFFER, _UNIFORM_BUFFER, _STORAGE_BUFFER = 0x84C0, 0x8CA9, 0x8A11, 0x90D2
 _TRIANGLES, _BARRIERS, _DRAW_BUFFER, _NO_CHANNEL = 4, 0xFFFFFFFF, 0x8825, (False,) * 4
 
 
-class Pass:
+class Runnable(Protocol):
+    """A step that reads a uniform buffer."""
+
+    def run(self, gl: Any, uniforms: int) -> None:
+        """Submit the step."""
+
+
+Submitted = TypeVar("Submitted", bound=Runnable)
+
+
+class Pass(Generic[Submitted]):
     """A kernel's uniform buffer, which is written only when the numbers change, and the pass that reads it."""
 
-    def __init__(self, device: Device, kernel: Kernel, step: Any, size: int) -> None:
+    def __init__(self, device: Device, kernel: Kernel, step: Submitted, size: int) -> None:
         self.step = step
         self._device, self._kernel, self._size = device, kernel, size
         self._block = b""
@@ -57,13 +72,33 @@ class TextureName:
 class TextureLayer:
     """A layer of the caller's array texture."""
 
-    texture: Any
+    texture: moderngl.TextureArray
     layer: int
 
     @property
     def glo(self) -> int:
         """The GL name of the array texture."""
         return int(self.texture.glo)
+
+
+def layer_of(texture: Any) -> int:
+    """The number of a layer; 0 for a texture."""
+    return texture.layer if isinstance(texture, TextureLayer) else 0
+
+
+def layered_define(texture: Any) -> dict[str, str]:
+    """The define of kernels that sample a layer."""
+    return {LAYERED: "1"} if isinstance(texture, TextureLayer) else {}
+
+
+def name_of(texture: Any) -> int:
+    """The GL name of a texture or a layer's texture."""
+    return int(texture if isinstance(texture, Integral) else texture.glo)
+
+
+def operand_at(tensor: Tensor, place: Any) -> Operand:
+    """A tensor as a lowering sees it. `place` stands for its storage."""
+    return Operand("tensor", tensor.shape, tensor.dtype, storage=place)
 
 
 class PixelBuffers:
@@ -73,7 +108,7 @@ class PixelBuffers:
         self._device, self._next = device, 0
         self._buffers = [device.buffer(size) for _ in range(2)]
 
-    def upload(self, pixels: Any, texture: Any) -> None:
+    def upload(self, pixels: Array, texture: moderngl.Texture) -> None:
         """Write pixels into a buffer, and let the GPU copy them into a moderngl texture."""
         buffer = self._buffers[self._next]
         self._next = 1 - self._next
@@ -110,7 +145,7 @@ class Replay:
 class Filter:
     """The two passes of a filter, and their tables of weights, which change with the region."""
 
-    def __init__(self, across: Pass, down: Pass, tables: tuple[Any, Any]) -> None:
+    def __init__(self, across: Pass[Replay], down: Pass[Replay], tables: tuple[Any, Any]) -> None:
         self.across, self.down = across, down
         self._tables, self._weights = tables, (None, None)
 
@@ -136,7 +171,8 @@ class Draw:
         self._vertex_array, self._sampler, self._compute = device.vertex_array, device.sampler, compute
         self._framebuffer = device.framebuffer
         self.input: Any = None
-        self.target, self.viewport, self.written = 0, (0, 0, 0, 0), [True] * 4
+        self.target, self.viewport = 0, (0, 0, 0, 0)
+        self.written: Sequence[bool] = [True] * 4
         self.encodes = False
 
     def run(self, gl: Any, uniforms: int) -> None:
