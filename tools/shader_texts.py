@@ -37,13 +37,13 @@ def keep(folder: Path) -> Counter[str]:
     folder.mkdir(parents=True, exist_ok=True)
     compile_text, uses = ProgramCache.get, Counter[str]()
 
-    def get(self: Any, text: str, samplers: Any, kernel: str, layer: str = "") -> Any:
-        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    def get(self: Any, shader: Any, samplers: Any, kernel: str, layer: str = "") -> Any:
+        digest = hashlib.sha256(shader.text.encode()).hexdigest()[:12]
         path = folder / f"{kernel.replace('/', '.').replace(':', '.')}-{digest}.glsl"
         uses[path.name] += 1
         if not path.exists():
-            path.write_text(text, encoding="utf-8")
-        return compile_text(self, text, samplers, kernel, layer)
+            path.write_text(shader.text, encoding="utf-8")
+        return compile_text(self, shader, samplers, kernel, layer)
 
     ProgramCache.get = get  # type: ignore[method-assign]
     return uses

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from string import Template
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import moderngl
 
@@ -33,7 +33,10 @@ KEPT = 1024  # so many answers about shaders are kept: layers are often alike, a
 _COMPONENTS = {"int": 1, "float": 1, "ivec2": 2, "vec2": 2, "ivec4": 4, "vec4": 4, "mat3": 12}
 _NO_BLOCK = 0xFFFFFFFF
 _LAYER_EXTENSIONS = {"GL_ARB_shader_viewport_layer_array", "GL_AMD_vertex_shader_layer"}
-_DECLARATION = re.compile(r"^//@ (input|param|texture|include) (.+)$")
+_DECLARATION = re.compile(r"^//@ (input|param|texture|include|unit|long)\b ?(.*)$")
+_CHOICE = re.compile(r"^([a-z ]+?)(?: if (not )?(\w+))?$")
+UNITS = ("element", "texel", "strip", "tile", "grid")
+READS = ("elements", "texels")
 _GOES_ON = re.compile(r"^(?:.*\\\n)+.*", re.MULTILINE)
 _PARAM = re.compile(r"^(\w+) (\w+)(?:\[(\d+)\])?$")
 
@@ -51,10 +54,31 @@ class Parameter:
         return f"    {self.type} {self.name}{'' if self.count is None else f'[{self.count}]'};"
 
 
+@dataclass(frozen=True)
+class Choice:
+    """Words of a `//@` line that hold for all variants, or for those with a define, or for those without it."""
+
+    words: tuple[str, ...]
+    define: str = ""
+    absent: bool = False
+
+    def holds(self, defines: Collection[str]) -> bool:
+        """Whether the words hold for a variant with these defines."""
+        return not self.define or (self.define in defines) != self.absent
+
+
 @dataclass(frozen=True, eq=False)  # equal by identity, so that caches can use it as a key
 class Kernel:
-    """A shader body, and the declarations of its `//@` lines: the tensors that it reads, the caller's textures that it
-    samples, and its parameters. A line `//@ include order` stands for the text of `shaders/lib/order.glsl`.
+    """A shader body, and the declarations of its `//@` lines.
+
+    - `//@ input X` is a tensor of which the kernel reads elements; `//@ input X texels`, `//@ input X elements texels`
+      and `//@ input X elements if not WHOLE, texels if WHOLE` say what it reads.
+    - `//@ texture T` is a texture of the caller's that it samples, and `//@ param int size` a parameter.
+    - `//@ unit texel` is what one invocation computes: an "element", which is the default, a "texel" of four elements,
+      or a "strip" of consecutive texels. It stores elements of a "tile" itself, and texels (with SCATTERED elements)
+      at a position of a "grid". With `//@ unit texel, grid if SCATTERED` the last one that holds counts.
+    - `//@ long`: its loops may be so long that a fragment computes one texel, and not one on each sheet.
+    - `//@ include order` stands for the text of `shaders/lib/order.glsl`.
     """
 
     name: str
@@ -62,32 +86,22 @@ class Kernel:
     textures: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     body: str
+    accesses: Mapping[str, Sequence[Choice]]
+    units: Sequence[Choice]
+    is_long: bool
 
     def with_numbers(self, count: int) -> Kernel:
         """The kernel with an array `p` for the `count` numbers of its formulas, four to an element."""
         return _with_vectors(self, -(-count // 4)) if count else self
 
     def unit(self, defines: Collection[str]) -> str:
-        """The output of one invocation of a variant with these defines: an "element", a "texel" of four elements, a
-        "strip" of consecutive texels, or what it stores itself: elements of a "tile", or texels (with SCATTERED
-        elements) at a position of a "grid".
-        """
-        return _unit(self, frozenset(defines))
+        """The unit of a variant with these defines."""
+        return [choice.words[0] for choice in self.units if choice.holds(defines)][-1]
 
-    @property
-    def is_long(self) -> bool:
-        """Whether its loops may be so long that a fragment computes one texel, and not one on each sheet."""
-        return re.search(r"^#define LONG$", self.body, re.MULTILINE) is not None
-
-    def reads(self, name: str, defines: Mapping[str, str]) -> tuple[bool, bool]:
-        """Whether a variant with these defines reads elements of an input, and whether it reads whole texels of it, by
-        its name or by a name to which macros append its number.
-        """
-        text = "\n".join([_variant(self.body, frozenset(defines)), *defines.values()])
-        prefix = name.rstrip("0123456789")
-        names = name if prefix == name else rf"(?:{name}|{prefix}##\w+?(?:##)?)"
-        elements, texels = (re.search(rf"\b{names}{end}\(", text) for end in ("(?:_four|_at)?", "_texel"))
-        return elements is not None, texels is not None
+    def reads(self, name: str, defines: Collection[str]) -> tuple[bool, bool]:
+        """Whether a variant with these defines reads elements of an input, and whether it reads whole texels of it."""
+        words = [word for choice in self.accesses[name] if choice.holds(defines) for word in choice.words]
+        return READS[0] in words, READS[1] in words
 
     def pack(self, values: Mapping[str, Numbers], o_type: str) -> bytes:
         """The uniform block's bytes. Raises BackendError for a missing value, an unknown one, or too many numbers."""
@@ -130,58 +144,52 @@ def _layout(
     return fields, frozenset(parameter.name for parameter in kernel.parameters)
 
 
-@lru_cache(KEPT)
-def _unit(kernel: Kernel, defines: frozenset[str]) -> str:
-    found = re.search(r"^#define (TEXEL|STRIP|TILE|GRID)$", _variant(kernel.body, defines), re.MULTILINE)
-    return found[1].lower() if found else "element"
-
-
 @cache
 def load_kernel(name: str) -> Kernel:
-    """Load a kernel from `shaders/`, or from that folder of another package: "package:name".
-
-    The first two parameters of every kernel are the number of output elements and the number of tiles.
-    """
+    """Load a kernel from `shaders/`, or from that folder of another package: "package:name"."""
     package, _, file = name.rpartition(":")
     text = resource("shaders", *f"{file}.glsl".split("/"), package=package).read_text(encoding="utf-8")
-    inputs, textures, body = [], [], []
+    return parse_kernel(name, text)
+
+
+def parse_kernel(name: str, text: str) -> Kernel:
+    """Read a kernel's declarations. The first two parameters of every kernel are the number of output elements and the
+    number of tiles. Raises BackendError.
+    """
+    accesses, textures, body = dict[str, Sequence[Choice]](), list[str](), list[str]()
     parameters = [Parameter("int", "O_size", None), Parameter("int", "O_tiles", None)]
+    units, is_long = _choices("element", UNITS), False
     for line in text.splitlines():
         found = _DECLARATION.match(line)
-        if found is None and line.startswith("//@"):
-            raise BackendError(f"the shader {name}.glsl: cannot read {line!r}")
-        elif found is None:
+        if found is None and not line.startswith("//@"):
             body.append(line)
-        elif found[1] == "input":
-            inputs.append(found[2])
-        elif found[1] == "texture":
-            textures.append(found[2])
-        elif found[1] == "include":
-            body.append(_library(found[2]))
-        elif (declared := _PARAM.match(found[2])) is not None:
-            parameters.append(Parameter(declared[1], declared[2], int(declared[3]) if declared[3] else None))
-        else:
+            continue
+        kind, rest = found.groups() if found else ("", "")
+        read: Any = None
+        if kind == "input":
+            words = rest.split(maxsplit=1)
+            read = accesses[words[0]] = _choices(words[1] if len(words) > 1 else READS[0], READS)
+        elif kind == "texture":
+            textures.append(read := rest)
+        elif kind == "include":
+            body.append(read := _library(rest))
+        elif kind == "unit":
+            read = units = _choices(rest, UNITS)
+        elif kind == "long":
+            read = is_long = not rest
+        elif kind == "param" and (declared := _PARAM.match(rest)) is not None:
+            read = Parameter(declared[1], declared[2], int(declared[3]) if declared[3] else None)
+            parameters.append(read)
+        if not read:
             raise BackendError(f"the shader {name}.glsl: cannot read {line!r}")
-    return Kernel(name, tuple(inputs), tuple(textures), tuple(parameters), "\n".join(body))
+    return Kernel(name, tuple(accesses), tuple(textures), tuple(parameters), "\n".join(body), accesses, units, is_long)
 
 
-@lru_cache(KEPT)
-def _variant(body: str, defines: frozenset[str]) -> str:
-    """The lines of a body that remain with these defines. Conditions of more than a name keep their lines."""
-    kept, conditions = [], list[bool | None]()
-    for line in body.splitlines():
-        found = re.match(r"#\s*(ifdef|ifndef|if|else|elif|endif)\b\s*(\w*)", line)
-        if found is None:
-            kept += [line] if False not in conditions else []
-        elif found[1] == "endif":
-            conditions.pop()
-        elif found[1] == "else":
-            conditions[-1] = None if conditions[-1] is None else not conditions[-1]
-        elif found[1] == "elif":
-            conditions[-1] = None
-        else:
-            conditions.append(None if found[1] == "if" else (found[2] in defines) == (found[1] == "ifdef"))
-    return "\n".join(kept)
+def _choices(text: str, known: Collection[str]) -> Sequence[Choice]:
+    """The choices of a `//@` line; none if it has other words than the known ones."""
+    found = [_CHOICE.match(part.strip()) for part in text.split(",")]
+    made = [Choice(tuple(one[1].split()), one[3] or "", bool(one[2])) for one in found if one is not None]
+    return made if len(made) == len(found) and all(set(one.words) <= set(known) for one in made) else ()
 
 
 @cache
@@ -199,6 +207,15 @@ def _library(name: str) -> str:
     return resource("shaders", "lib", f"{name}.glsl").read_text(encoding="utf-8")
 
 
+class Shader(NamedTuple):
+    """The text of a shader, and its place: a "compute" shader, or a fragment shader behind one triangle, or behind one
+    "on sheets", each on a layer of the target.
+    """
+
+    text: str
+    stage: Literal["compute", "fragment", "on sheets"]
+
+
 def compose(
     kernel: Kernel,
     shell: str,
@@ -206,7 +223,7 @@ def compose(
     defines: Mapping[str, str],
     functions: str,
     version: int = 330,
-) -> str:
+) -> Shader:
     """Compose the whole shader. If the body needs a define or an accessor that is missing, the shader compiler reports
     its name.
     """
@@ -221,13 +238,17 @@ def _compose(
     variant: Sequence[tuple[str, str]],
     functions: str,
     version: int,
-) -> str:
+) -> Shader:
     defines = dict(variant)
     vector = {"float": "vec4", "int": "ivec4"}[defines["O_TYPE"]]
+    unit, is_long = kernel.unit(defines), kernel.is_long or "LONG" in defines
+    if kernel.is_long:
+        defines["LONG"] = "1"
     lines = [f"#define {name} {value}" for name, value in defines.items()]
+    lines.append(f"#define {unit.upper()}")
     lines += [f"#define O_VECTOR {vector}", *([_library("halves")] if HALVES in defines else [])]
     if shell == "compute":
-        whole = kernel.unit(defines) in ("texel", "strip", "grid") and "SCATTERED" not in defines
+        whole = unit in ("texel", "strip", "grid") and "SCATTERED" not in defines
         stored = held = vector if whole else defines["O_TYPE"]
         value = "value"
         if HALVES in defines:
@@ -236,7 +257,7 @@ def _compose(
         lines.append(f"layout(std430, binding = 7) writeonly buffer O_block {{ {held} O_data[]; }};")
         lines.append(f"void store(int o, {stored} value) {{ O_data[o] = {value}; }}")
     elif shell == "pixel":
-        count = 1 if kernel.is_long or "LONG" in defines else SHEETS
+        count = 1 if is_long else SHEETS
         lines.append(f"layout(location = 0) out O_VECTOR O_texels[{count}];")
     else:
         lines.append("out vec4 O_color;")
@@ -246,7 +267,10 @@ def _compose(
     # A layer and its epilogue may use the same formula. Each function is one line, and GLSL accepts it only once.
     functions = "\n".join(dict.fromkeys(functions.splitlines()))
     parts = {"math": _library("math"), "functions": functions, "body": kernel.body, "version": version}
-    return _in_whole_lines(_shell(shell).substitute(parts, declarations="\n".join(lines)))
+    text = _in_whole_lines(_shell(shell).substitute(parts, declarations="\n".join(lines)))
+    if shell == "compute":
+        return Shader(text, "compute")
+    return Shader(text, "on sheets" if shell == "pixel" and is_long else "fragment")
 
 
 def _in_whole_lines(text: str) -> str:
@@ -273,22 +297,22 @@ class ProgramCache:
         self.on_sheets = shaders_on_sheets(ctx.extensions)
         self.compiled = 0  # the number of programs compiled so far, for tests; those from files are not among them
 
-    def get(self, text: str, samplers: Sequence[str], kernel: str, layer: str = "") -> int:
-        """The GL name of the program of this text, which is the kernel's. It may run after `settle`, whose error also
+    def get(self, shader: Shader, samplers: Sequence[str], kernel: str, layer: str = "") -> int:
+        """The GL name of the program of this shader, which is the kernel's. It may run after `settle`, whose error also
         names the layer.
         """
-        found = self._programs.get(text)
+        found = self._programs.get(shader.text)
         if found is None:
-            stages = self._stages(text)
+            stages = self._stages(shader)
             found = self._binaries.load(tuple(stages.values()))
             if found is None:
                 linking = begin_linking(self._gl, stages, self._binaries.are_kept)
                 named = f"{kernel} of the layer {layer!r}" if layer else kernel
-                self._begun.append(_Begun(text, stages, samplers, named, linking))
+                self._begun.append(_Begun(shader.text, stages, samplers, named, linking))
                 found = linking.glo
             else:
                 self._number(found, samplers)
-            self._programs[text] = found
+            self._programs[shader.text] = found
         return found
 
     def settle(self) -> None:
@@ -308,12 +332,12 @@ class ProgramCache:
         """Write compiled programs, or at most `most` of them, to disk. The context is current."""
         self._binaries.keep(most)
 
-    def _stages(self, text: str) -> dict[str, str]:
+    def _stages(self, shader: Shader) -> dict[str, str]:
         """The texts of all its shaders, by moderngl's names for them."""
-        if "\nlayout(local_size_x" in text:
-            return {"source": text}
-        first = self.on_sheets if "\n#define LONG" in text else {"vertex_shader": _shell_text("triangle")}
-        return {**first, "fragment_shader": text}
+        if shader.stage == "compute":
+            return {"source": shader.text}
+        first = self.on_sheets if shader.stage == "on sheets" else {"vertex_shader": _shell_text("triangle")}
+        return {**first, "fragment_shader": shader.text}
 
     def _number(self, program: int, samplers: Sequence[str]) -> None:
         """Put its uniform block at binding 0, and its samplers at units 0, 1, ..."""

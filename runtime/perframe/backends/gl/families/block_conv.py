@@ -79,10 +79,15 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     numbers, order = {"DEPTH": depth}, DEPTH_FIRST
     across = -(-math.prod(form.output) // tile.pixels)
     if on_pixel:
-        kernel, numbers["WIDTH"] = "block_conv", _shared_taps(window)
-        order = ROWS_FIRST if numbers["WIDTH"] else TAPS_FIRST
-        if numbers["WIDTH"] and not depth and tools.choices["depthwise lines"] == "strips":
-            numbers["STRIPS"], order = 1, FILLED_ROWS
+        width = _shared_taps(window)
+        if not width:
+            kernel, order = "pixel/block_conv", TAPS_FIRST
+        else:
+            kernel, order, numbers["WIDTH"] = "pixel/block_conv_lines", ROWS_FIRST, width
+            params = _without(params, "stride")
+            if width > 1 and kind == "depthwise" and tools.choices["depthwise lines"] == "strips":
+                kernel = "pixel/block_depthwise_three" if width == 3 else "pixel/block_depthwise"
+                numbers, order = {"WIDTH": width}, FILLED_ROWS
     elif kind == "pointwise":
         kernel, numbers = "compute/block_pointwise", {}
         depth = 2 * BLOCK  # a round of its loop takes two blocks

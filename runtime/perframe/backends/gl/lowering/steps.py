@@ -258,8 +258,8 @@ class KernelStep:
         samplers: Sequence[str] = (),
     ) -> None:
         kernel = binding.kernel
-        text = compose(kernel, shell, accessors, {**defines, **binding.all_defines}, binding.functions)
-        self._program = device.programs.get(text, [*samplers, *kernel.textures], kernel.name, binding.layer)
+        shader = compose(kernel, shell, accessors, {**defines, **binding.all_defines}, binding.functions)
+        self._program = device.programs.get(shader, [*samplers, *kernel.textures], kernel.name, binding.layer)
         self._inputs = [on_gl(binding.inputs[name].storage) for name in binding.reads]
         self._textures, self._sampler = list(binding.textures.values()), device.sampler
         self._texture_target = TEXTURE_2D_ARRAY if LAYERED in binding.defines else _TEXTURE_2D

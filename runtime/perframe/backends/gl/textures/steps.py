@@ -165,8 +165,8 @@ class Draw:
     def __init__(self, device: Device, compute: bool, kind: str) -> None:
         self.kernel = load_kernel("convert/tensor_to_texture")
         accessors = [ReadBuffer("X", kind, 0).accessor] if compute else texture_accessors(device, {"X": kind})
-        text = compose(self.kernel, "draw", accessors, {"O_TYPE": "float"}, "", 430 if compute else 330)
-        self._program = device.programs.get(text, [] if compute else ["X_texture"], self.kernel.name)
+        shader = compose(self.kernel, "draw", accessors, {"O_TYPE": "float"}, "", 430 if compute else 330)
+        self._program = device.programs.get(shader, [] if compute else ["X_texture"], self.kernel.name)
         device.programs.settle()
         self._vertex_array, self._sampler, self._compute = device.vertex_array, device.sampler, compute
         self._framebuffer = device.framebuffer
