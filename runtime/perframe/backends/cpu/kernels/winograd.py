@@ -12,7 +12,7 @@ from perframe.backends.cpu.kernels.finish import finish_rows
 from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
-from perframe.backends.cpu.kernels.tile import multiply_tile
+from perframe.backends.cpu.kernels.tile import RightPanel, Sums, TileResult, multiply_tile, one_run
 from perframe.backends.cpu.kernels.vector import (
     add,
     at_least,
@@ -164,26 +164,11 @@ def build() -> Any:
                         rows = (count - row + parts - 1 - part) // (parts - part)
                         multiply_tile(
                             rows,
-                            base + (point * step + row * channels) * 4,
-                            channels,
-                            panel,
-                            products + (point * tile_block + row) * PANEL * 4,
-                            PANEL,
-                            channels,
-                            1,
-                            0,
-                            1,
-                            0,
-                            0,
-                            0,
-                            n[field.zeros],
-                            0,
-                            0,
-                            0,
-                            float32(-math.inf),
-                            float32(math.inf),
-                            panel + (w_step + part % 4 * (channels * packed // 4)) * 4,
-                            packed,
+                            one_run(base + (point * step + row * channels) * 4, channels, channels),
+                            RightPanel(panel, panel + (w_step + part % 4 * (channels * packed // 4)) * 4, 0, 0),
+                            Sums(n[field.zeros], 0, 0, 0),
+                            TileResult(products + (point * tile_block + row) * PANEL * 4, PANEL, packed),
+                            (float32(-math.inf), float32(math.inf)),
                         )
                         row += rows
                 for t in range(count):
