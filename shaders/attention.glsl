@@ -15,9 +15,9 @@
 //@ param int decays
 //@ param int betas
 //@ param float scale
+//@ long
 // One token of linear attention, in three parts. The state S is (batch, head, key, value). Q, K, V, the decay G and the
 // rate B are (batch, token, head and element).
-#define LONG
 int packed_at(int b, int count) { return (b * tokens + token) * count; }
 #if PART != READ
 float decay(int b, int h, int i) {

@@ -1,4 +1,4 @@
-//@ input X
+//@ input X texels
 //@ param ivec2 size
 //@ param ivec2 output_
 //@ param ivec2 kernel
@@ -8,8 +8,8 @@
 //@ param ivec2 end
 //@ param int largest
 //@ param int count_padding
+//@ unit texel
 // The largest elements or the averages of a window over planes of channel blocks. A texel is four channels of a pixel.
-#define TEXEL
 vec4 larger(vec4 a, vec4 b) { return vec4(maximum(a.x, b.x), maximum(a.y, b.y), maximum(a.z, b.z), maximum(a.w, b.w)); }
 vec4 texel(int t) {
     int rest = t / output_.y, plane = rest / output_.x;

@@ -5,8 +5,8 @@
 //@ param ivec4 stride
 //@ param ivec4 dilation
 //@ param ivec4 begin
+//@ long
 // Each element of a picture sums the block elements that lie on it. X is (plane, element of the block, column).
-#define LONG
 O_TYPE element(int o) {
     int x = o % size.z, y = o / size.z % size.y, rest = o / (size.z * size.y);
     int z = rest % size.x, plane = rest / size.x;

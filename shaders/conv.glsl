@@ -12,11 +12,11 @@
 //@ param int depth
 //@ param ivec4 weight
 //@ param int has_bias
+//@ unit texel
+//@ long
 // Direct convolution, four output elements at once. `weight` holds the strides of the weights: output channel, depth,
 // kernel row, kernel column. If a tap's four inputs are adjacent in X, one X_four reads them. One loop serves all four
 // elements, because llvmpipe ends a shader after 65,535 rounds.
-#define LONG
-#define TEXEL
 vec4 texel(int t) {
     ivec4 o = t * 4 + ivec4(0, 1, 2, 3);
     ivec4 rest = o / output_.y;

@@ -11,8 +11,8 @@
 //@ param int outputs
 //@ param int depth
 //@ param int has_bias
+//@ long
 // Transposed convolution over three dims: each output element sums the input elements whose windows reach it.
-#define LONG
 float element(int o) {
     int column = o % output_.z, rest = o / output_.z;
     int row = rest % output_.y;

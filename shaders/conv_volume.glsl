@@ -11,8 +11,8 @@
 //@ param int outputs
 //@ param int depth
 //@ param int has_bias
+//@ long
 // Direct convolution over three dims, also of integers.
-#define LONG
 O_TYPE element(int o) {
     int column = o % output_.z, rest = o / output_.z;
     int row = rest % output_.y;

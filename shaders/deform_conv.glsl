@@ -15,9 +15,9 @@
 //@ param int offset_groups
 //@ param int has_bias
 //@ param int has_mask
+//@ long
 // Deformable convolution. D moves each tap to a point between four elements of X; elements outside X are 0. The mask M
 // scales the tap.
-#define LONG
 float at(int plane, int y, int x) {
     return y < 0 || y >= size.x || x < 0 || x >= size.y ? 0.0 : X((plane * size.x + y) * size.y + x);
 }

@@ -9,9 +9,9 @@
 //@ param int kept_rank
 //@ param int reduced_rank
 //@ param int count
+//@ long
 // O[kept] = the sum over the reduced dims of the product of up to four operands. Each operand has its own strides.
 // Component k of an offset belongs to operand k.
-#define LONG
 ivec4 kept_offset(int o) {
     ivec4 at = ivec4(0);
     for (int d = kept_rank - 1; d >= 0; --d) {

@@ -1,15 +1,15 @@
-//@ input X0
-//@ input X1
-//@ input X2
-//@ input X3
-//@ input X4
+//@ input X0 elements texels
+//@ input X1 elements texels
+//@ input X2 elements texels
+//@ input X3 elements texels
+//@ input X4 elements texels
 //@ param ivec4 shape[2]
 //@ param ivec4 strides[10]
 //@ param ivec4 flat_[2]
 //@ param int rank
+//@ unit texel
 // A formula of up to five operands, four output elements at once. flat_[k] is 1 if operand k is read in the output's
 // order, 2 if it is one number, and 0 if it is read by strides (STRIDED).
-#define TEXEL
 #ifdef STRIDED
 //@ include strides
 #define ELSEWHERE(k, how) (how == 2 ? ivec4(0) : strided_four(k, t * 4))

@@ -2,8 +2,8 @@
 //@ param int channels
 //@ param int blocks
 //@ param int pixels
+//@ unit texel
 // One channel of four pixels from their blocks.
-#define TEXEL
 O_VECTOR texel(int t) {
     O_VECTOR result;
     int o = min(t * 4, O_size - 1), plane = o / pixels, pixel = o - plane * pixels;

@@ -7,10 +7,10 @@
 //@ param int columns
 //@ param int reach
 //@ param int once
+//@ long
 // The total weight of a column's grams in a row of `length` words. A gram matches at every distance between its words
 // up to `reach`. Gram g has the words of G from B(g) up to B(g + 1), and the weight W(g). Column c has the grams from
 // C(c) up to C(c + 1).
-#define LONG
 float element(int o) {
     int row = o / columns * length, column = o % columns;
     float total = 0.0;

@@ -1,14 +1,14 @@
-//@ input X0
-//@ input X1
-//@ input X2
-//@ input X3
-//@ input X4
-//@ input X5
+//@ input X0 elements if not WHOLE, texels if WHOLE
+//@ input X1 elements if not WHOLE, texels if WHOLE
+//@ input X2 elements if not WHOLE, texels if WHOLE
+//@ input X3 elements if not WHOLE, texels if WHOLE
+//@ input X4 elements if not WHOLE, texels if WHOLE
+//@ input X5 elements if not WHOLE, texels if WHOLE
 //@ param ivec4 first[2]
 //@ param ivec4 run[2]
 //@ param int total
+//@ unit texel
 // Rows of up to six inputs, one after the other. With WHOLE the rows are counted in texels.
-#define TEXEL
 #define BEGIN(k) first[k >> 2][k & 3]
 #define RUN(k) run[k >> 2][k & 3]
 #if OPERANDS == 1

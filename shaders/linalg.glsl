@@ -1,10 +1,10 @@
 //@ input X
 //@ param int size
 //@ param int fresh
+//@ long
 // A step of Gaussian elimination with partial pivoting. The product of the pivots so far lies before the elements of
 // each matrix; a fresh matrix has none. The output has the product with the new pivot, and then all rows but the
 // pivot's, without their first column.
-#define LONG
 float element(int o) {
     int rest = size - 1, each = rest * rest + 1, matrix = o / each, at = o - matrix * each;
     int first = matrix * (size * size + 1 - fresh) + 1 - fresh, pivot = 0;

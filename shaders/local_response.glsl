@@ -6,8 +6,8 @@
 //@ param float alpha
 //@ param float beta
 //@ param float bias
+//@ long
 // Each element, divided by a power of the squares of its neighbouring channels.
-#define LONG
 float element(int o) {
     int c = o / inner % channels;
     float total = 0.0;

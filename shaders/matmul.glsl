@@ -15,9 +15,9 @@
 //@ param int has_bias
 //@ param float alpha
 //@ param float beta
+//@ unit texel
+//@ long
 // Four output elements at once; in one row they share every element of A.
-#define LONG
-#define TEXEL
 //@ include product
 //@ include finish
 O_VECTOR texel(int t) {

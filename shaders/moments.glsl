@@ -1,4 +1,4 @@
-//@ input X
+//@ input X elements texels
 //@ param int size
 //@ param int inner
 //@ param int results
@@ -12,12 +12,13 @@
 //@ param int weight
 //@ param int total
 //@ param int centered
+//@ unit texel, grid if SCATTERED
+//@ long
 //@ include together
 //@ include walk
 //@ include pairs
 // The pair of a row: its mean (0 unless centered), and the sum of squared distances from it. In later passes each pair
 // stands for `weight` of the row's `total` elements, the last one for the rest.
-#define LONG
 float nothing;
 #define NOTHING nothing
 vec4 sum(vec4 a, vec4 b) { return a + b; }

@@ -3,7 +3,7 @@
 //@ param ivec4 strides[2]
 //@ param int rank
 //@ param int offset
+//@ unit texel
 // O[o] = X[offset + sum(coordinate * stride)]: transposing, slicing, repeating, flipping.
-#define TEXEL
 //@ include strides
 O_VECTOR texel(int t) { return X_at(offset + (rank == 0 ? ivec4(0) : strided_four(0, t * 4))); }

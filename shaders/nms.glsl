@@ -3,20 +3,20 @@
 //@ input V
 //@ input K
 //@ input F
-//@ input W
+//@ input W texels
 //@ param int boxes
 //@ param int classes
 //@ param int picks
 //@ param int centered
 //@ param int bounded
 //@ param int first
+//@ unit texel
+//@ long
 // Non-maximum suppression of candidates in the order I of their scores, a row for each class of each batch, in blocks.
 // START: whether each box is a candidate. DECIDE: in the block from `first` on, which candidates no better one of the
 // block overlaps (three words of bits), and how many are kept in this block and all before (the fourth word). THIN: the
 // kept candidates of the block, and the candidates behind it that none of these overlaps. After `picks` kept candidates
 // nothing else is examined.
-#define LONG
-#define TEXEL
 vec4 box(int row, int j) {
     int at = (row / classes * boxes + int(I(row * boxes + j))) * 4;
     vec2 a = vec2(B(at), B(at + 1)), b = vec2(B(at + 2), B(at + 3));

@@ -1,4 +1,4 @@
-//@ input X
+//@ input X elements texels
 //@ param int size
 //@ param int inner
 //@ param int results
@@ -9,11 +9,12 @@
 //@ param int whole
 //@ param int lanes
 //@ param int across
+//@ unit texel, grid if SCATTERED
+//@ long
 //@ include together
 //@ include walk
 //@ include pairs
 // The pair of a row for its softmax: its largest element, and the sum of exp(x - largest) over all elements.
-#define LONG
 #define NOTHING (-1.0 / 0.0)
 vec4 larger(vec4 a, vec4 b) { return vec4(maximum(a.x, b.x), maximum(a.y, b.y), maximum(a.z, b.z), maximum(a.w, b.w)); }
 vec4 sum(vec4 a, vec4 b) { return a + b; }

@@ -10,10 +10,10 @@
 //@ param int kind
 //@ param float p
 //@ param int count_padding
+//@ long
 // The largest element (kind 0), the average (1) or the p-norm (2) of a window over each plane. With INDEX: the index of
 // the largest element, counted over all planes. NOTHING is the largest element of a window that holds only padding.
 // A plane is one slice of a volume, and compilers drop the loop over slices.
-#define LONG
 #ifdef VOLUME
 #define IN_VOLUME(number, otherwise) (number)
 #else

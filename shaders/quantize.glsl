@@ -1,4 +1,4 @@
-//@ input X
+//@ input X elements if not OF_TENSOR, texels if OF_TENSOR
 //@ input S
 //@ input Z
 //@ param int size
@@ -7,12 +7,12 @@
 //@ param ivec4 steps
 //@ param int has_zero
 //@ param ivec2 range
+//@ unit element, texel if OF_TENSOR
 // Dequantization is (x - zero) * scale. Quantization is the inverse, and rounds halves to even. There is one scale for
 // the tensor (OF_TENSOR), one for each index of an axis, or one for each block of it.
 #define DEQUANTIZED(value, scale, zero) (float(int(value) - (zero)) * (scale))
 #define QUANTIZED(value, scale, zero) int(min(max(round_even(float(value) / (scale)) + float(zero), float(range.x)), float(range.y)))
 #ifdef OF_TENSOR
-#define TEXEL
 O_VECTOR texel(int t) {
     int zero = has_zero == 1 ? int(Z(0)) : 0;
     O_VECTOR result;

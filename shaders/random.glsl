@@ -1,5 +1,5 @@
 //@ input X
-//@ input N
+//@ input N elements if COUNTED
 //@ param ivec2 key
 //@ param vec2 numbers
 // Random numbers as layers/random.py defines them. If each run draws new numbers (COUNTED), N is the number of the run.

@@ -1,10 +1,10 @@
 //@ input X
-//@ input S
-//@ input G
-//@ input R
-//@ input B
-//@ input P
-//@ input L
+//@ input S texels
+//@ input G texels
+//@ input R texels
+//@ input B elements if BIAS
+//@ input P elements if PEEPHOLES
+//@ input L elements if LENGTHS
 //@ param int step
 //@ param int steps
 //@ param int batch
@@ -17,6 +17,8 @@
 //@ param int input_forget
 //@ param int lanes
 //@ param int across
+//@ unit texel, grid if SCATTERED
+//@ long
 //@ include together
 //@ include sequences
 // One step of a recurrent layer, for all directions: the products of the last state with R, and the new state. A row is
@@ -24,7 +26,6 @@
 // has NUMBERS numbers: its hidden state, and its cell. X holds the products of the inputs with W for all steps,
 // (direction, step and batch, gate, hidden). R is (direction, four of the depth, gate, unit, depth of the four).
 // GATES (CELL 1) are those of a GRU that its third product needs. A sequence that has ended keeps its state.
-#define LONG
 #define QUADS (pitch >> 2)
 #ifdef BIAS
 float bias(int d, int which, int k) { return B((d * 2 + which) * gates * hidden + k); }

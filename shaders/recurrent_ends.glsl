@@ -1,8 +1,8 @@
 //@ input R
-//@ input H
-//@ input C
+//@ input H elements if HAS_HIDDEN
+//@ input C elements if HAS_CELL
 //@ input S
-//@ input L
+//@ input L elements if LENGTHS
 //@ param int steps
 //@ param int batch
 //@ param int hidden

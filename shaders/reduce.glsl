@@ -1,4 +1,4 @@
-//@ input X
+//@ input X elements texels
 //@ param ivec4 kept[2]
 //@ param ivec4 kept_strides[2]
 //@ param ivec4 reduced[2]
@@ -18,12 +18,13 @@
 //@ param int whole
 //@ param int lanes
 //@ param int across
+//@ unit texel, grid if SCATTERED
+//@ long
 //@ include together
 //@ include walk
 // O[part, k] = finish(prepare(x) joined over a run of the reduced dims, divisor). Long reductions are done in parts, each
 // of `stride` results, and later passes reduce the parts. Only the first pass prepares elements, and only the last pass
 // finishes the result. (Formulas make START of START.)
-#define LONG
 #define NOTHING START
 int offset(int o, int rank, ivec4 low_shape, ivec4 high_shape, ivec4 low, ivec4 high) {
     int at = 0;

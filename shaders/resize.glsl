@@ -1,14 +1,14 @@
-//@ input X
+//@ input X elements if not WHOLE, texels if WHOLE
 //@ input I
 //@ input W
 //@ param ivec2 size
 //@ param ivec2 outputs
 //@ param ivec2 taps
 //@ param int inner
+//@ unit texel
 // Two axes, which follow each other: each output element is a weighted sum of the input elements that its taps name.
 // The tables of the first axis, (output, tap), come before those of the second one. With WHOLE, texels lie whole behind
 // the axes, and `inner` counts texels.
-#define TEXEL
 #ifdef WHOLE
 #define NUMBERS O_VECTOR
 #define READ(at) X_texel(at)

@@ -11,9 +11,9 @@
 //@ param int half_pixel
 //@ param int largest
 //@ param float scale
+//@ long
 // An element of a region: the mean of its samples, or the largest of the samples' weighted corners. It takes at most
 // `most` samples along each side. A region of a missing picture is 0.
-#define LONG
 float element(int o) {
     int column = o % output_.y, row = o / output_.y % output_.x, rest = o / (output_.x * output_.y);
     int roi = rest / channels, picture = int(I(roi));

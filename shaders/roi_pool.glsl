@@ -8,10 +8,10 @@
 //@ param int first
 //@ param int last
 //@ param float scale
+//@ long
 // The largest element of each cell of a region. A pass reads some rows of the picture; F is the result of the pass
 // before. Regions are rows of (picture, x1, y1, x2, y2). Both ends belong to the region, and are rounded with halves
 // away from zero. A cell without elements is 0, and so are all cells of a missing picture.
-#define LONG
 ivec2 nearest(float a, float b) {
     vec2 v = vec2(a, b) * scale;
     return ivec2(sign(v.x), sign(v.y)) * ivec2(min(floor(abs(v) + 0.5), 1048576.0)); // far beyond any picture

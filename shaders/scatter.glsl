@@ -1,7 +1,7 @@
 //@ input X
 //@ input I
 //@ input U
-//@ input S
+//@ input S elements if SORTED
 //@ param ivec4 shape[2]
 //@ param ivec4 extent[2]
 //@ param ivec4 index_step[2]
@@ -11,10 +11,10 @@
 //@ param int first
 //@ param int count
 //@ param int total
+//@ long
 // Each element combines with the updates whose index names it, in order. A pass examines `count` updates along the
 // axis. SORTED: S has the order of the indices, which count from the front. A pass examines `count` of the updates that
 // name the element, and needs to find the first of them only.
-#define LONG
 O_TYPE element(int o) {
     O_TYPE value = X(o);
     int i = 0, u = 0, coordinate = 0, size = 1;

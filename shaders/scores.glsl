@@ -1,6 +1,6 @@
-//@ input S
-//@ input A
-//@ input K
+//@ input S texels
+//@ input A elements if ADDED
+//@ input K elements if CHOSEN
 //@ param ivec4 shape[2]
 //@ param ivec4 strides[4]
 //@ param ivec2 base
@@ -8,8 +8,8 @@
 //@ param float softcap
 //@ param float fill
 //@ param int keeps
+//@ unit texel
 // The scores of attention: capped, with A added, and `fill` wherever K is not `keeps`. The dims are (batch..., row, key).
-#define TEXEL
 //@ include strides
 vec4 texel(int t) {
     vec4 x = S_texel(t);

@@ -1,4 +1,4 @@
-//@ input X
+//@ input X elements texels
 //@ input I
 //@ param int size
 //@ param int inner
@@ -14,12 +14,13 @@
 //@ param int across
 //@ param int largest
 //@ param int last
+//@ unit texel, grid if SCATTERED
+//@ long
 //@ include together
 //@ include walk
 // The index of the largest or smallest element of each row. Long rows are done in parts, each of `stride` results; later
 // passes (chained) choose among the `count` indices in I that the parts found. An index of -1 stands for no element.
 //@ include order
-#define LONG
 #define NOTHING T(0)
 ivec4 row; // the first elements of four rows, or of one
 int place_of(int k) {

@@ -6,9 +6,9 @@
 //@ param int part
 //@ param int parts
 //@ param int fresh
+//@ long
 // The first `count` candidates of each part, in order; -1 where a part holds fewer. The last ones, of a single part, are
 // in the output's layout.
-#define LONG
 int element(int o) {
     int row = parts == 1 ? o / inner / count * inner + o % inner : o / (parts * count);
     int rank = parts == 1 ? o / inner % count : o % count;

@@ -2,8 +2,8 @@
 //@ param int size
 //@ param int inner
 //@ param int count
+//@ long
 // For each output element, the index in its row of the element with this rank.
-#define LONG
 int element(int o) {
     int rank = o / inner % count, first = o / inner / count * size * inner + o % inner;
     int found = 0;

@@ -2,10 +2,10 @@
 //@ param int size
 //@ param int inner
 //@ param int largest
+//@ long
 // The rank of each element: the number of elements of its row that come before it. Of equal elements the lower index
 // comes first.
 //@ include order
-#define LONG
 int element(int o) {
     int at = o / inner % size, first = o - at * inner, rank = 0;
     T x = X(o);

@@ -6,11 +6,11 @@
 //@ param int part
 //@ param int fresh
 //@ param int largest
+//@ long
 // The rank of each candidate in its part of the row: the number of candidates that come before it. A row holds `held`
 // candidates, in parts of `part`: indices in I, or at first (fresh) all its elements. A negative index stands for none;
 // it has no rank. Of equal elements the earlier candidate comes first, which has the lower index.
 //@ include order
-#define LONG
 int element(int o) {
     int row = o / held, from = row * held, at = o - from, rank = 0;
     int mine = fresh == 1 ? at : int(I(o)), start = row / inner * size * inner + row % inner;

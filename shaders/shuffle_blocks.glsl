@@ -3,8 +3,8 @@
 //@ param int blocks
 //@ param int pixels
 //@ param int groups
+//@ unit texel
 // Four channels of one pixel, from as many groups: channel k of each group is followed by channel k of the next group.
-#define TEXEL
 O_VECTOR texel(int t) {
     int rest = t / pixels, n = rest / blocks, size = channels / groups;
     int pixel = t - rest * pixels, first = n * blocks, channel = (rest - first) * 4;

@@ -1,11 +1,11 @@
-//@ input X
-//@ input S
+//@ input X texels
+//@ input S texels
 //@ param int size
 //@ param int inner
 //@ param int rows
 //@ param int logarithm
+//@ unit texel
 // The softmax of each row, computed from its largest element and its sum of exponentials (norm.glsl).
-#define TEXEL
 vec4 texel(int t) {
     int rest = t * 4 / inner, i = t * 4 - rest * inner, outer = rest / size, at = rest - outer * size;
     vec4 largest, total, x = X_texel(t);

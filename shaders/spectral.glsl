@@ -14,10 +14,10 @@
 //@ param int windowed
 //@ param float direction
 //@ param float scale
+//@ long
 // O[outer, frame, bin, inner, part] = scale * the sum over samples n of x[n] * exp(direction * 2 pi i * bin * n / length)
 // The table T holds the cosine and the sine of each fraction of a turn. Mirrored input has half of the frequencies: each but the
 // first and the middle one stands for two.
-#define LONG
 float element(int o) {
     int part = o % output_parts, rest = o / output_parts;
     int i = rest % inner;

@@ -1,7 +1,7 @@
-//@ input X
-//@ input S
-//@ input W
-//@ input B
+//@ input X texels
+//@ input S texels
+//@ input W elements texels
+//@ input B elements texels
 //@ param int size
 //@ param int rows
 //@ param float epsilon
@@ -9,9 +9,9 @@
 //@ param ivec2 shift
 //@ param int biased
 //@ param int kind
+//@ unit texel
 // Uses the moments of each row (moments.glsl). Kind 0: the elements with mean 0 and variance 1, scaled and shifted.
 // Kind 1: the mean. Kind 2: the factor that makes the variance 1.
-#define TEXEL
 vec2 moments_of(int row) {
     vec4 two = S_texel(min(row, rows - 1) >> 1);
     vec2 one = (row & 1) == 0 ? two.xy : two.zw;

@@ -2,8 +2,8 @@
 //@ param int channels
 //@ param int blocks
 //@ param int pixels
+//@ unit texel
 // Four channels of one pixel from their planes; zeros fill up the last block.
-#define TEXEL
 O_VECTOR texel(int t) {
     int rest = t / pixels, n = rest / blocks;
     int channel = (rest - n * blocks) * 4;

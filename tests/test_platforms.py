@@ -16,8 +16,8 @@ import pytest
 import perframe as pf
 from media.films import film
 from perframe import resources
-from perframe.backends.gl.variants import VARIANTS, Choices
-from perframe.command_line import doctor
+from perframe.backends.gl.compile.variants import VARIANTS, Choices
+from perframe.command_line.commands import doctor
 from perframe.command_line.contest import Limits, Process
 from perframe.command_line.sources import input_arrays
 from perframe.conversion import processes

@@ -18,6 +18,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
 BLOCK = re.compile(r"(?<=<!-- packages -->\n).*?(?=<!-- end of packages -->)", re.DOTALL)
 ROOT = "perframe"
 INNER = ("perframe.backends.cpu", "perframe.backends.gl")  # packages with their own boxes
+ROOTS = ("perframe.backends", "perframe.backends.choosing")  # they join the backends, which know backends.protocol
 MOST_FLOORS = 9
 ASIDE = {"errors", "resources", "safety"}  # every package may import these
 
@@ -27,6 +28,8 @@ Edges = Mapping[str, frozenset[str]]
 def package_of(module: str) -> str:
     """The box of a module."""
     inner = next((name for name in INNER if module == name or module.startswith(f"{name}.")), None)
+    if inner is None and module.startswith(f"{ROOTS[0]}.") and module not in ROOTS:
+        return "backends.protocol"
     return inner.removeprefix(f"{ROOT}.") if inner else module.split(".")[1] if "." in module else ROOT
 
 

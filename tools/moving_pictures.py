@@ -15,7 +15,7 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from perframe.command_line.demo import load_demo
+from perframe.command_line.commands.demo import load_demo
 from perframe.host import App, Frame
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"

@@ -14,8 +14,8 @@ import numpy as np
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import perframe as pf
-from perframe.command_line.inspect import write_graph
-from perframe.command_line.profile import measure
+from perframe.command_line.commands.inspect import write_graph
+from perframe.command_line.commands.profile import measure
 from perframe.command_line.sources import likely_arrays, likely_dims, loaded_model
 from perframe.profiling.page import write_page
 

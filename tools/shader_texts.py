@@ -32,18 +32,18 @@ def keep(folder: Path) -> Counter[str]:
 
     The count that is returned goes on: the number of steps, by file.
     """
-    from perframe.backends.gl.program import ProgramCache
+    from perframe.backends.gl.compile.program import ProgramCache
 
     folder.mkdir(parents=True, exist_ok=True)
     compile_text, uses = ProgramCache.get, Counter[str]()
 
-    def get(self: Any, text: str, samplers: Any, kernel: str, layer: str = "") -> Any:
-        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    def get(self: Any, shader: Any, samplers: Any, kernel: str, layer: str = "") -> Any:
+        digest = hashlib.sha256(shader.text.encode()).hexdigest()[:12]
         path = folder / f"{kernel.replace('/', '.').replace(':', '.')}-{digest}.glsl"
         uses[path.name] += 1
         if not path.exists():
-            path.write_text(text, encoding="utf-8")
-        return compile_text(self, text, samplers, kernel, layer)
+            path.write_text(shader.text, encoding="utf-8")
+        return compile_text(self, shader, samplers, kernel, layer)
 
     ProgramCache.get = get  # type: ignore[method-assign]
     return uses

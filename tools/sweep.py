@@ -24,12 +24,12 @@ from rich.table import Table
 from rich.text import Text
 
 import perframe.errors
-from perframe.command_line.agreement import agree, in_their_order, relative_differences
-from perframe.command_line.bench import machine_facts
+from perframe.command_line.commands.bench import machine_facts
 from perframe.command_line.contest import Clock, Contestant, Limits, Process, Task
 from perframe.command_line.sources import parse_dims
 from perframe.command_line.units import bytes_text, seconds_text
 from perframe.errors import BackendError, PerframeError
+from perframe.inspection.comparison import agree, in_their_order, relative_differences
 
 ROUNDS_SECONDS = 30  # a slow model has fewer rounds
 SLOW = 0.7  # a ratio below this is listed with the operators that take most

@@ -197,6 +197,7 @@ _OF_WHOLE_NUMBERS = {"And", "Or", "Xor", "Not", "BitwiseAnd", "BitwiseOr", "Bitw
 _HELPERS = {
     "byte_tile",
     "compiler",
+    "inlining",
     "dot_tile",
     "emit",
     "vector",

@@ -26,6 +26,6 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":  # python demos/agents
-    from perframe.command_line.demo import load_demo
+    from perframe.command_line.commands.demo import load_demo
 
     sys.exit(load_demo("agents")(sys.argv[1:]))

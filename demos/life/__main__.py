@@ -28,6 +28,6 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":  # python demos/life
-    from perframe.command_line.demo import load_demo
+    from perframe.command_line.commands.demo import load_demo
 
     sys.exit(load_demo("life")(sys.argv[1:]))

@@ -41,6 +41,6 @@ def _second(text: str) -> float:
 
 
 if __name__ == "__main__":  # python demos/listen
-    from perframe.command_line.demo import load_demo
+    from perframe.command_line.commands.demo import load_demo
 
     sys.exit(load_demo("listen")(sys.argv[1:]))

@@ -109,6 +109,6 @@ def _record(app: App, view: PainterView, recording: Recording) -> None:
 
 
 if __name__ == "__main__":  # python demos/painter
-    from perframe.command_line.demo import load_demo
+    from perframe.command_line.commands.demo import load_demo
 
     sys.exit(load_demo("painter")(sys.argv[1:]))

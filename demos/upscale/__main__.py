@@ -44,6 +44,6 @@ def _size(text: str) -> tuple[int, int]:
 
 
 if __name__ == "__main__":  # python demos/upscale
-    from perframe.command_line.demo import load_demo
+    from perframe.command_line.commands.demo import load_demo
 
     sys.exit(load_demo("upscale")(sys.argv[1:]))

@@ -28,7 +28,7 @@ _HOME = {
     "FunctionalTensor": "functional.tensor",
     "Worker": "execution.worker",
     "run": "execution.once",
-    "compare": "inspection.comparing",
+    "compare": "inspection.comparison",
     "convert": "conversion.converting",
     "inspect": "inspection.facts",
     "profile": "profiling.profile",
@@ -114,7 +114,7 @@ if TYPE_CHECKING:
     from perframe.host import next_frame as next_frame
     from perframe.host import seconds as seconds
     from perframe.importers.loading import load as load
-    from perframe.inspection.comparing import compare as compare
+    from perframe.inspection.comparison import compare as compare
     from perframe.inspection.facts import inspect as inspect
     from perframe.model import Layer as Layer
     from perframe.model import Model as Model

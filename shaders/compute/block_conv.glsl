@@ -1,7 +1,7 @@
-//@ input X
-//@ input W
-//@ input B
-//@ input A
+//@ input X elements texels
+//@ input W texels
+//@ input B texels
+//@ input A texels
 //@ param ivec2 size
 //@ param ivec2 output_
 //@ param ivec2 kernel
@@ -15,6 +15,7 @@
 //@ param int strips
 //@ param int has_bias
 //@ param int addend_blocks
+//@ unit grid
 //@ include four
 //@ include repeat
 // Convolution of channel blocks. An invocation computes PIXELS pixels of a row by BLOCKS blocks of four channels. The
@@ -23,7 +24,6 @@
 // A block of depth has DEPTH channels: 4, or 1 to 3 that are read from planes. DEPTH is 0 if each channel meets its own
 // weight alone. If WIDTH is not 0, a row of the window has so many taps without dilation, the stride is STRIDE, and the
 // pixels share what they read of a line.
-#define GRID
 #define SHARED ((PIXELS - 1) * STRIDE + WIDTH)
 vec4 data(int at, int plane) {
 #if DEPTH == 1

@@ -1,7 +1,7 @@
-//@ input X
-//@ input W
-//@ input B
-//@ input A
+//@ input X texels
+//@ input W texels
+//@ input B texels
+//@ input A texels
 //@ param ivec2 size
 //@ param ivec2 output_
 //@ param ivec2 begin
@@ -12,6 +12,7 @@
 //@ param int out_blocks
 //@ param int has_bias
 //@ param int addend_blocks
+//@ unit grid
 //@ include four
 // Convolution of channel blocks where each channel meets its own weights: windows of WIDTH by WIDTH taps without
 // dilation, STRIDE apart. A work group computes `rows` rows and `columns` columns of pixels in one plane, an invocation
@@ -19,7 +20,6 @@
 // column, so that what an invocation reads of a column lies together; `across` patches lie in a row. Columns are an odd
 // number of texels apart: neighbouring invocations then meet different banks of the memory.
 // The weights are packed as (block, row, column, channel in block).
-#define GRID
 #define REACH(count) (((count) - 1) * STRIDE + WIDTH)
 #define ROUNDS ((PATCH + GROUP_COLUMNS - 1) / GROUP_COLUMNS)
 shared vec4 loaded[PATCH];

@@ -1,7 +1,7 @@
-//@ input X
-//@ input W
-//@ input B
-//@ input A
+//@ input X texels
+//@ input W texels
+//@ input B texels
+//@ input A texels
 //@ param ivec2 size
 //@ param ivec2 output_
 //@ param ivec2 stride
@@ -11,12 +11,12 @@
 //@ param int out_blocks
 //@ param int has_bias
 //@ param int addend_blocks
+//@ unit grid
 //@ include four
 //@ include repeat
 // Convolution of channel blocks with one tap and without padding. An invocation computes PIXELS pixels by BLOCKS blocks
 // of four channels. The weights are packed as (BLOCKS blocks, two depth blocks, block, channel of the two, channel in
 // block).
-#define GRID
 void tile(ivec3 at) {
     int area = output_.x * output_.y, plane = size.x * size.y, left = at.x * PIXELS;
     if (left >= area || at.y * BLOCKS >= out_blocks) return;

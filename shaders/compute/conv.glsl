@@ -1,5 +1,5 @@
 //@ input X
-//@ input W
+//@ input W texels
 //@ input B
 //@ param ivec2 size
 //@ param ivec2 output_
@@ -12,10 +12,10 @@
 //@ param int depth
 //@ param int groups
 //@ param int has_bias
+//@ unit tile
 // Direct convolution. An invocation computes 4 output channels of one group by 8 pixels, so that each loaded input
 // serves four channels. The weights are packed as (group, block of 4 channels, kernel row, column, depth, channel in
 // block).
-#define TILE
 void channel(int base, int pixels, vec4 low, vec4 high, int first) {
     for (int k = 0; k < 8; ++k)
         if (first + k < pixels) store(base + first + k, epilogue(k < 4 ? low[k] : high[k - 4]));

@@ -1,11 +1,11 @@
-//@ input X
+//@ input X texels
 //@ param ivec2 size
 //@ param ivec2 tiles
 //@ param ivec2 begin
 //@ param int planes
+//@ unit grid
 // Winograd's convolution, F(4 x 4, 3 x 3): an invocation takes six rows and columns of a block of channels to the 36
 // points of a tile. Along a dim the points are 0, NEAR_POINT, -NEAR_POINT, FAR_POINT, -FAR_POINT and infinity.
-#define GRID
 void into(inout vec4 a, inout vec4 b, inout vec4 c, inout vec4 d, inout vec4 e, inout vec4 f) {
     const float near = NEAR_POINT * NEAR_POINT, far = FAR_POINT * FAR_POINT;
     vec4 even_near = e - far * c, odd_near = NEAR_POINT * (d - far * b);

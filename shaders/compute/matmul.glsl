@@ -1,5 +1,5 @@
-//@ input A
-//@ input B
+//@ input A elements texels
+//@ input B elements texels
 //@ input C
 //@ param ivec4 batch[2]
 //@ param ivec4 a_batch[2]
@@ -16,10 +16,10 @@
 //@ param int whole
 //@ param float alpha
 //@ param float beta
+//@ unit grid
 // A tile of ROWS rows by eight columns. The tiles of a plane lie one after the other, `across` in a row; or (FLAT 0)
 // each row of tiles is a row of work groups, which then share the addresses of A.
 // With PARTS above 1, ROWS is 1, and so many invocations of a work group share a tile: each takes a part of the depth.
-#define GRID
 //@ include product
 //@ include four
 //@ include repeat

@@ -1,15 +1,15 @@
-//@ input X
-//@ input B
-//@ input A
+//@ input X texels
+//@ input B texels
+//@ input A texels
 //@ param ivec2 output_
 //@ param ivec2 tiles
 //@ param int planes
 //@ param int has_bias
 //@ param int addend_blocks
+//@ unit grid
 //@ include four
 // Winograd's convolution, F(4 x 4, 3 x 3): an invocation makes four rows and columns of outputs of a block of channels
 // from the products at the 36 points of a tile, which into_points.glsl names.
-#define GRID
 void out_of(inout vec4 a, inout vec4 b, inout vec4 c, inout vec4 d, vec4 e, vec4 f) {
     vec4 near = b + c, apart = NEAR_POINT * (b - c), far = d + e, wide = FAR_POINT * (d - e);
     a += near + far;

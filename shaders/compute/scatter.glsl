@@ -7,8 +7,8 @@
 //@ param int rank
 //@ param int axis
 //@ param int size
+//@ unit tile
 // Stores one update at its index. The output is a copy of the data by then.
-#define TILE
 void tile(int u) {
     int at = 0, i = 0, rest = u;
     for (int d = rank - 1; d >= 0; --d) {

@@ -3,8 +3,8 @@
 //@ param ivec4 shape[2]
 //@ param ivec4 whole[2]
 //@ param int rank
+//@ unit tile
 // Stores one element at its index in a tensor of dims `whole`. The output is zero by then.
-#define TILE
 void tile(int i) {
     int index = int(I(i)), at = 0, step_ = 1;
     if (index < 0) return;

@@ -6,9 +6,9 @@
 //@ param int taps
 //@ param int first_row
 //@ param int row_step
+//@ unit texel
 //@ include texels
 // Filters rows of a texture to a width. A texel is a colour. F has for each column its first pixel, and weights.
-#define TEXEL
 vec4 texel(int t) {
     int x = t % width, at = x * (taps + 1), first = int(F(at));
     int row = first_row + t / width * row_step;

@@ -1,4 +1,4 @@
-//@ input X
+//@ input X texels
 //@ input F
 //@ param int taps
 //@ param int first_row

@@ -2,12 +2,7 @@
 // takes every `lanes`th piece, from the k-th on. With `across` 1 they are neighbours, which read neighbouring pieces;
 // otherwise neighbours work on `across` results that lie side by side. Without TOGETHER each invocation works alone.
 // TOGETHER_BY(name, join) defines a function that joins what the lanes have found, vector by vector, in a tree.
-// With SCATTERED the body stores results itself: tile(at); otherwise it defines texel(t).
-#ifdef SCATTERED
-#define GRID
-#else
-#define TEXEL
-#endif
+// A kernel with this text has the unit "texel, grid if SCATTERED".
 #ifdef TOGETHER
 #define LANES lanes
 shared O_VECTOR found[64];

@@ -1,5 +1,5 @@
-//@ input A
-//@ input B
+//@ input A elements texels
+//@ input B elements texels
 //@ input C
 //@ param ivec4 batch[2]
 //@ param ivec4 a_batch[2]
@@ -16,8 +16,8 @@
 //@ param int whole
 //@ param float alpha
 //@ param float beta
+//@ unit strip
 // A tile of ROWS rows by eight columns, row after row. The tiles of a plane lie one after the other, `across` in a row.
-#define STRIP
 //@ include product
 //@ include four
 //@ include repeat

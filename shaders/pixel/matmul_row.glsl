@@ -1,5 +1,5 @@
 //@ input A
-//@ input B
+//@ input B texels
 //@ input C
 //@ param ivec4 batch[2]
 //@ param ivec4 a_batch[2]
@@ -15,8 +15,8 @@
 //@ param int has_bias
 //@ param float alpha
 //@ param float beta
+//@ unit strip
 // A strip of one row: its elements share those of A. The columns of B follow each other, in whole strips.
-#define STRIP
 //@ include product
 //@ include finish
 void strip(int first, out O_VECTOR result[TEXELS]) {

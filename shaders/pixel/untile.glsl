@@ -1,9 +1,9 @@
-//@ input X
+//@ input X elements if SCATTERED, texels if not SCATTERED
 //@ param int rows
 //@ param int columns
 //@ param int across
+//@ unit texel
 // The elements of planes from their tiles of ROWS rows by eight columns. Texels may lie in two rows (SCATTERED).
-#define TEXEL
 int place(int line, int column) {
     int plane = line / rows, row = line - plane * rows, down = (rows + ROWS - 1) / ROWS;
     return ((plane * down + row / ROWS) * across + (column >> 3)) * (ROWS * 8) + (row & ROWS - 1) * 8 + (column & 7);

@@ -29,11 +29,11 @@ from rich.text import Text
 from tests.benchmarks.peers import PEERS, convert_to_ncnn, peers_python
 from tools.driver_environments import driver_environment
 
-from perframe.command_line.agreement import relative_difference
-from perframe.command_line.bench import machine_facts, make_task
-from perframe.command_line.contest import Contestant, Limits, Task, Timing
+from perframe.command_line.commands.bench import machine_facts
+from perframe.command_line.contest import Contestant, Limits, Task, Timing, make_task
 from perframe.command_line.units import seconds_text
 from perframe.errors import BackendError, PerframeError
+from perframe.inspection.comparison import relative_difference
 from perframe.resources import resource
 from perframe.safety.archives import read_feed, write_feed
 

@@ -16,7 +16,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from perframe.command_line import cli, demo, doctor
+from perframe.command_line import cli
+from perframe.command_line.commands import demo, doctor
 from perframe.command_line.sources import input_arrays, named_model, parse_dims, random_array
 from perframe.command_line.units import bytes_text, seconds_text
 from perframe.errors import InputError, ModelError

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perframe.command_line import doctor
+from perframe.command_line.commands import doctor
 
 TRANSLATED = b"sysctl.proc_translated"
 

@@ -7,12 +7,9 @@ import re
 
 import pytest
 from rich.table import Table
-from typer.main import get_command
 
-from perframe.command_line.cli import app
+from perframe.command_line.cli import COMMANDS, built
 from perframe.safety.console import SafeConsole
-
-COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
 
 
 def printed(table: Table, width: int = 80) -> str:
@@ -37,7 +34,7 @@ def test_a_table_cuts_no_name_and_no_number() -> None:
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_help_is_whole_and_plain(name: str) -> None:
-    command = COMMANDS[name]
+    command = built(name)
     assert command.help
     for parameter in command.params:
         text = getattr(parameter, "help", None)

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import perframe as pf
 from perframe.command_line import keys
-from perframe.command_line.bench import make_task
 from perframe.command_line.cli import app
+from perframe.command_line.contest import make_task
 from perframe.files import encryption
 from small import load, node
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import perframe as pf
 from passes.graphs import graph, node, random
 from perframe.command_line.cli import app
-from perframe.command_line.optimize import report_of
+from perframe.command_line.commands.optimize import report_of
 
 RUNNER = CliRunner()
 

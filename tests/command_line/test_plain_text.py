@@ -10,8 +10,8 @@ import sys
 import pytest
 from rich.console import Console
 
-from perframe.command_line import doctor
-from perframe.command_line.doctor import Check
+from perframe.command_line.commands import doctor
+from perframe.command_line.commands.doctor import Check
 from perframe.command_line.plain_text import let_print
 
 

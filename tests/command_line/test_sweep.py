@@ -16,10 +16,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from perframe.command_line.agreement import agree, in_their_order, relative_difference, relative_differences
 from perframe.command_line.contest import Limits, Process
 from perframe.command_line.sources import likely_arrays, likely_dims
 from perframe.errors import BackendError
+from perframe.inspection.comparison import agree, in_their_order, relative_difference, relative_differences
 from small import load, node
 
 pytest.importorskip("onnxruntime")

@@ -17,8 +17,8 @@ import pytest
 
 import perframe as pf
 from fresh import run_fresh
+from perframe.backends.cpu import definition
 from perframe.backends.cpu.compile import compilers, jit
-from perframe.backends.cpu.lowering import definition
 from perframe.backends.cpu.program import late_program
 from perframe.backends.cpu.program.late_program import LateProgram, Preparation
 from perframe.errors import BackendError

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import perframe as pf
-from perframe.command_line.demo import load_demo
+from perframe.command_line.commands.demo import load_demo
 from perframe.resources import resource
 
 COUNT = 150

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import perframe as pf
-from perframe.command_line.demo import load_demo
+from perframe.command_line.commands.demo import load_demo
 from perframe.resources import resource
 
 TIMES = np.arange(0, 12, 0.4)  # seconds of the demo's scene

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import perframe as pf
-from perframe.command_line.demo import load_demo
+from perframe.command_line.commands.demo import load_demo
 from perframe.errors import InputError, MissingExtraError, ModelError
 from perframe.host import App, KeyEvent, ManualClock
 from perframe.resources import resource

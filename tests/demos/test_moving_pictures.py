@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from perframe.command_line.demo import demos, load_demo
+from perframe.command_line.commands.demo import demos, load_demo
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = ROOT / "docs" / "pictures"

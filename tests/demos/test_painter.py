@@ -16,8 +16,8 @@ import pytest
 from PIL import Image
 
 import perframe as pf
-from perframe.backends.gl import context
-from perframe.command_line.demo import load_demo
+from perframe.backends.gl.context import device as context
+from perframe.command_line.commands.demo import load_demo
 from perframe.graphics.software import is_software
 from perframe.host import App, KeyEvent, ManualClock, MouseButtonEvent
 from perframe.host.blank import BlankSurface

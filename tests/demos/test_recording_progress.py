@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perframe.command_line.demo import load_demo
+from perframe.command_line.commands.demo import load_demo
 
 
 @pytest.fixture

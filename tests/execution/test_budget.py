@@ -11,8 +11,8 @@ import pytest
 
 import perframe as pf
 from passes.graphs import graph, node, random
-from perframe.backends.gl.context import device_for
-from perframe.backends.gl.timers import TimedWork
+from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.program.timers import TimedWork
 from perframe.errors import InputError
 from perframe.plan.allowance import Allowance, Piece, Position, Spent, StepCosts
 from perframe.plan.segments import SLICES_AHEAD

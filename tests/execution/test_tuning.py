@@ -11,8 +11,8 @@ import pytest
 
 import perframe as pf
 from perframe.backends import gl_choices, gl_variants
-from perframe.backends.gl import block_winograd
-from perframe.backends.gl.variants import Choices
+from perframe.backends.gl.compile.variants import Choices
+from perframe.backends.gl.lowering import block_winograd
 from perframe.execution import tuning
 from small import load, node
 

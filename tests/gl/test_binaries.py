@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.backends.gl.binaries import ProgramBinaries
-from perframe.backends.gl.context import device_for
-from perframe.backends.gl.program import ProgramCache
+from perframe.backends.gl.compile.binaries import ProgramBinaries
+from perframe.backends.gl.compile.program import ProgramCache
+from perframe.backends.gl.context.device import device_for
 from perframe.backends.kernel_files import kernel_folder, read, write
 from small import load, node
 

@@ -16,8 +16,9 @@ import perframe as pf
 from fresh import run_fresh
 from gl.graphs import network
 from gl.raw import Raw
-from perframe.backends.gl import context
-from perframe.backends.gl.context import device_for
+from perframe.backends.gl.compile.program import Shader
+from perframe.backends.gl.context import device as context
+from perframe.backends.gl.context.device import device_for
 from perframe.graphics import current_context
 from support import unavailable
 
@@ -364,7 +365,7 @@ def test_a_shader_that_does_not_compile_shows_its_lines(gl_context: Any) -> None
     known = device.programs.compiled
     for _ in range(2):
         with device.using(), pytest.raises(pf.BackendError, match="shader pool does not compile") as caught:
-            device.programs.get(text, [], "pool")
+            device.programs.get(Shader(text, "fragment"), [], "pool")
             device.programs.settle()
         assert "   4     color = vec4(nonsense, 0, 0, 1);" in str(caught.value)
         assert "nonsense' undeclared" in str(caught.value)
@@ -385,7 +386,7 @@ def test_a_tensor_of_another_context_goes_through_the_host(gl_context: Any, name
 
 def test_a_shader_that_does_not_compile_names_its_layer(gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "#version 330\nvoid main() { nonsense(); }\n"
-    monkeypatch.setattr("perframe.backends.gl.steps.compose", lambda *_: text)
+    monkeypatch.setattr("perframe.backends.gl.lowering.steps.compose", lambda *_: Shader(text, "fragment"))
     with pf.Worker(network(), "gpu_pixel", gl_context) as worker:
         layers = {layer.name for layer in worker.model.layers}
         with pytest.raises(pf.BackendError, match=r"of the layer '.*' does not compile") as caught:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from perframe.backends.gl.compute import BufferStorage
-from perframe.backends.gl.context import device_for
-from perframe.backends.gl.extents import buffer_of_one_kind, texture_of_one_kind
+from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context.extents import buffer_of_one_kind, texture_of_one_kind
 from perframe.backends.gl.pixel import TextureStorage
-from perframe.backends.gl.storage import GLStorage
+from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.gl.texels import texture_size
 from perframe.tensor import DataType
 

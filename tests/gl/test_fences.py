@@ -12,7 +12,7 @@ import pytest
 
 import perframe as pf
 from gl.graphs import network
-from perframe.backends.gl.context import Device, device_for
+from perframe.backends.gl.context.device import Device, device_for
 from perframe.tensor.readback import FrameState
 
 SHAPE = (1, 3, 4, 5)

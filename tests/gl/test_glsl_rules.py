@@ -9,7 +9,7 @@ import glsl_rules
 import pytest
 
 from fresh import run_fresh
-from perframe.backends.gl.program import _in_whole_lines
+from perframe.backends.gl.compile.program import _in_whole_lines
 from support import unavailable
 
 # a kernel of most files of shaders, and those with macros of several lines

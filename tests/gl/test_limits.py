@@ -13,12 +13,12 @@ import pytest
 
 import perframe as pf
 from gl.graphs import graph
-from perframe.backends.gl import steps
 from perframe.backends.gl.backend import reason_against
+from perframe.backends.gl.compile.program import Kernel, load_kernel, parse_kernel
 from perframe.backends.gl.compute import buffers_of
-from perframe.backends.gl.context import FEWEST_ROUNDS, MAX_INPUTS, MOST_ROUNDS, device_for
-from perframe.backends.gl.program import Kernel, Parameter, load_kernel
-from perframe.backends.gl.steps import MOST_OPERATIONS, Binding
+from perframe.backends.gl.context.device import FEWEST_ROUNDS, MAX_INPUTS, MOST_ROUNDS, device_for
+from perframe.backends.gl.lowering import steps
+from perframe.backends.gl.lowering.steps import MOST_OPERATIONS, Binding
 from perframe.backends.operand import Operand
 from perframe.tensor import DataType
 
@@ -59,29 +59,26 @@ def test_a_kernel_stays_within_the_limits(name: str) -> None:
             assert blocks <= BLOCKS and units + len(kernel.textures) <= UNITS, (defines, is_viewed)
 
 
-def kernel(body: str, *inputs: str) -> Kernel:
-    return Kernel("test", inputs, (), (Parameter("int", "O_size", None),), body)
-
-
 def test_an_input_has_a_block_for_what_the_kernel_reads() -> None:
-    made = kernel("X(0); Y_four(1); Z_texel(2);\n#ifdef BOTH\nZ_at(ivec4(0));\n#else\nU(1);\n#endif\n", *"XYZUV")
+    lines = ["X", "Y texels", "Z texels, elements if BOTH", "U elements if not BOTH", "V elements texels if BOTH"]
+    made = parse_kernel("test", "\n".join(f"//@ input {line}" for line in lines))
     found = {b.name: (b.has_elements, b.has_texels) for b in buffers_of(made, dict.fromkeys("XYZUV", "float"), {}, ())}
     assert found == {
         "X": (True, False),
-        "Y": (True, False),
+        "Y": (False, True),
         "Z": (False, True),
         "U": (True, False),
         "V": (False, False),
     }
-    found = {b.name: b.blocks for b in buffers_of(made, dict.fromkeys("XYZUV", "float"), {"BOTH": "V(1)"}, ())}
-    assert found == {"X": 1, "Y": 1, "Z": 2, "U": 0, "V": 1}
+    found = {b.name: b.blocks for b in buffers_of(made, dict.fromkeys("XYZUV", "float"), {"BOTH": "1"}, ())}
+    assert found == {"X": 1, "Y": 1, "Z": 2, "U": 0, "V": 2}
 
 
 def test_elements_are_read_from_texels_where_blocks_are_too_many() -> None:
-    body = "#define OPERAND(k) X##k##_texel(t); X##k##_at(ivec4(t));\n"
     for count, each in ((3, 2), (4, 1), (7, 1)):
         names = [f"X{index}" for index in range(count)]
-        buffers = buffers_of(kernel(body, *names), dict.fromkeys(names, "int"), {}, ())
+        made = parse_kernel("test", "\n".join(f"//@ input {name} elements texels" for name in names))
+        buffers = buffers_of(made, dict.fromkeys(names, "int"), {}, ())
         assert [buffer.blocks for buffer in buffers] == [each] * count
         assert all(buffer.has_texels for buffer in buffers)
 
@@ -116,7 +113,9 @@ def test_loops_are_as_long_as_the_device_allows(gl_context: Any) -> None:
 def test_a_launch_has_a_limited_number_of_operations(
     size: int, operations: int, most: int | None, expected: list[tuple[int, int]]
 ) -> None:
-    binding: Any = Binding("", kernel(""), {}, Operand("y", (), DataType.FLOAT32), {}, operations=operations)
+    binding: Any = Binding(
+        "", parse_kernel("test", ""), {}, Operand("y", (), DataType.FLOAT32), {}, operations=operations
+    )
     assert binding.parts(size, most) == expected
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from perframe.backends.gl.compile.variants import Choices
 from perframe.backends.gl.families.block_conv import Patch, _patch, _shape_of, _texels
-from perframe.backends.gl.variants import Choices
 from perframe.layers.geometry import Window
 
 GPU = Choices(("a vendor", "a GPU without choices of its own", "1"))

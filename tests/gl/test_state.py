@@ -13,7 +13,7 @@ import pytest
 import perframe as pf
 from gl.graphs import network
 from gl.raw import Application
-from perframe.backends.gl import context
+from perframe.backends.gl.context import device as context
 
 PICTURE = np.random.default_rng(3).integers(0, 256, (12, 16, 4), np.uint8)
 WANTED = np.maximum(PICTURE[..., :3].transpose(2, 0, 1)[None] / np.float32(255) * 2 - 0.5, 0)

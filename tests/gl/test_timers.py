@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.backends.gl.timers import RUNS, CallTimers, QueryTimers, system_clock
+from perframe.backends.gl.program.timers import RUNS, CallTimers, QueryTimers, system_clock
 from small import load, node
 
 

@@ -103,7 +103,7 @@ def test_a_lost_context_ends_the_loop(display: None) -> None:
 BACKEND = "gpu_pixel"
 {BUSY}
 def end(app):
-    from perframe.backends.gl.state import ConditionalRendering
+    from perframe.backends.gl.context.state import ConditionalRendering
 
     refuse = ConditionalRendering.refuse
 

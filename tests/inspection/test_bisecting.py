@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import perframe as pf
-from inspection.test_comparing import X, network
+from inspection.test_comparison import X, network
 from perframe.command_line.cli import app
 from perframe.inspection.bisecting import culprit, outputs_of
 from perframe.passes import channels_last, fuse_activation, fuse_addition

@@ -9,7 +9,7 @@ import pytest
 
 import perframe as pf
 from perframe.backends import gl_choices, gl_variants
-from perframe.backends.gl import block_winograd
+from perframe.backends.gl.lowering import block_winograd
 from perframe.errors import PerframeError
 from perframe.model import Layer, Model, Value
 from perframe.tensor import DataType
@@ -146,7 +146,7 @@ def test_depthwise_convolutions_of_patches(
     z = random(2, 8, *want.shape[2:])
     want[:, :8] += z
     layers = [Layer("BlockConv", "conv", [*names, "z"], ["y"], attributes)]
-    monkeypatch.setattr("perframe.backends.gl.steps.MOST_OPERATIONS", x.size * taps**2 // 5)
+    monkeypatch.setattr("perframe.backends.gl.lowering.steps.MOST_OPERATIONS", x.size * taps**2 // 5)
     with gl_choices(gl_context).trying("depthwise patch", variant):
         made = run(layers, {"x": blocked(x), "z": blocked(z)}, constants, "gpu_compute", gl_context)
     np.testing.assert_allclose(made, blocked(want), 1e-4, 1e-4)

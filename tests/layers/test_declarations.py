@@ -13,7 +13,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import perframe as pf
-from perframe.backends.gl.program import load_kernel
+from perframe.backends.gl.compile.program import load_kernel
 from perframe.layers import base
 from perframe.layers.base import Declaration, attributes_of, declaration, registry
 from perframe.layers.epilogue import Stage
@@ -161,8 +161,11 @@ def test_an_error_in_a_rule_names_its_line() -> None:
     def Half(x: PartialTensor) -> PartialTensor:
         return x.with_shape([x.shape[0] // 2])  # type: ignore[index,operator]
 
-    with pytest.raises(pf.InferenceError, match=r"not subscriptable \(test_declarations\.py, line \d+\)"):
+    fault = r"the shape rule of my.domain::Half has a fault: .*not subscriptable \(test_declarations\.py, line \d+\)"
+    with pytest.raises(pf.InferenceError, match=fault):
         declaration("my.domain::Half").outputs_for([PartialTensor(DataType.FLOAT32)], {})
+    with pytest.raises(pf.InferenceError, match=r"malformed inputs or attributes {}: list index out of range"):
+        declaration("my.domain::Half").outputs_for([PartialTensor(DataType.FLOAT32, [])], {})
 
 
 @pytest.mark.usefixtures("forget")

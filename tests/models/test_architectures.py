@@ -17,7 +17,7 @@ import pytest
 import perframe as pf
 from models.architectures import ARCHITECTURES
 from models.architectures.exporting import export
-from perframe.command_line.agreement import agree, relative_differences
+from perframe.inspection.comparison import agree, relative_differences
 
 NAMES = (
     "bert",

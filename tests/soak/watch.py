@@ -19,7 +19,7 @@ from typing import Any
 
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.threads import jobs
-from perframe.backends.gl import context
+from perframe.backends.gl.context import device as context
 from perframe.graphics import current_context
 from perframe.graphics.headless_context import entry_point
 from perframe.layers.base import Declaration

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from perframe.errors import BackendError
 from perframe.tensor import BackendType
+
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
 
 
 class Chosen(NamedTuple):
@@ -17,7 +19,7 @@ class Chosen(NamedTuple):
     reason: str
 
 
-def choose_backend(ctx: Any = None) -> Chosen:
+def choose_backend(ctx: GLContext | None = None) -> Chosen:
     """The fastest backend in a context; without `ctx`, in a headless one. It goes by the driver, and measures nothing.
 
     A GPU with OpenGL 4.3 gets gpu_compute, one with OpenGL 3.3 gpu_pixel. A software driver, or none, gets the CPU.
@@ -34,8 +36,10 @@ def _headless() -> Chosen:
         return Chosen(BackendType.CPU, f"there is no OpenGL here: {error}")
 
 
-def _choice(ctx: Any) -> Chosen:
-    device = import_module("perframe.backends.gl.context").device_for(ctx)
+def _choice(ctx: GLContext | None) -> Chosen:
+    from perframe.backends.gl.context.device import device_for
+
+    device = device_for(ctx)
     if device.is_software:
         return Chosen(BackendType.CPU, f"OpenGL is only emulated here, by {device.name}")
     if device.has_compute:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,11 @@ from numpy.typing import NDArray
 from perframe.backends.operand import Array, Operand, Scratch, StorageRange
 from perframe.backends.precision import Precision
 from perframe.tensor import BackendType, DataType, Storage
+
+if TYPE_CHECKING:
+    from perframe.layers.base import Declaration, Known
+    from perframe.layers.epilogue import Stage
+    from perframe.tensor.partial import PartialTensor
 
 
 class LayerLike(Protocol):
@@ -37,11 +42,11 @@ class LayerLike(Protocol):
         """The attributes that the model gives."""
 
     @property
-    def declaration(self) -> Any:
+    def declaration(self) -> Declaration:
         """The declaration of its operator."""
 
     @property
-    def epilogue(self) -> Any:
+    def epilogue(self) -> Sequence[Stage]:
         """The stages to apply to each element of the first output."""
 
     @property
@@ -52,8 +57,11 @@ class LayerLike(Protocol):
     def is_wide(self) -> bool:
         """Whether its integers may need more than 32 bits."""
 
-    def form(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+    def form(self, inputs: Sequence[Known | None], outputs: Sequence[Known]) -> Any:
         """The canonical form of its family."""
+
+    def infer(self, inputs: Sequence[PartialTensor | None]) -> Sequence[PartialTensor]:
+        """The outputs for these inputs."""
 
 
 class Step(Protocol):
@@ -209,9 +217,12 @@ class Backend(Protocol):
     """The processor and the memory with which layers run."""
 
     backend_type: BackendType
-    memory: Hashable  # backends with equal ones share storage: those of workers in one context, or on the CPU
     precision: Precision  # of the numbers that it keeps
     times_steps: bool  # whether each step of each run is timed (see TimedProgram)
+
+    @property
+    def memory(self) -> Hashable:
+        """Backends with equal ones share storage: those of workers in one context, or on the CPU."""
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> Storage:
         """Allocate storage; its values are undefined."""

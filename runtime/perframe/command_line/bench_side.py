@@ -227,7 +227,7 @@ class Answers:
 
     def task(self, model: str, folder: str, dims: Mapping[str, int], seed: int) -> dict[str, Any]:
         """Make a benchmark's task: a separate process survives a file that ends this one."""
-        from perframe.command_line.bench import make_task
+        from perframe.command_line.contest import make_task
 
         made = make_task(model, Path(folder), dims, seed)
         return {name: str(value) for name, value in vars(made).items() if value is not None}

@@ -14,8 +14,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from perframe.command_line.pictures import Normalization, picture_array
-from perframe.command_line.sources import Array, Input
+from perframe.command_line.pictures import Array, Input, Normalization, picture_array
 from perframe.errors import InputError
 from perframe.media.picture import PICTURES
 from perframe.model import Model

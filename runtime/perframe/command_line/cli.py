@@ -6,9 +6,11 @@ Exit status: 0 for success, 1 if something failed, 2 if the command was not unde
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from inspect import getdoc
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from perframe.command_line.commands.bench import bench
 from perframe.command_line.commands.cache import cache
@@ -33,37 +35,54 @@ from perframe.command_line.plain_text import let_print
 from perframe.command_line.signals import end_in_order
 from perframe.errors import PerframeError
 
-app = typer.Typer(
-    help="Neural networks inside a frame loop.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
-COMMANDS = (
-    run,
-    check,
-    inspect,
-    optimize,
-    compare,
-    convert,
-    quantize,
-    save,
-    bench,
-    profile,
-    process,
-    warmup,
-    tune,
-    models,
-    operators,
-    doctor,
-    cache,
-)  # as the help lists them
-OF_A_DEMO = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+COMMANDS = {
+    function.__name__: function
+    for function in (
+        run,
+        check,
+        inspect,
+        optimize,
+        compare,
+        convert,
+        quantize,
+        save,
+        bench,
+        profile,
+        process,
+        warmup,
+        tune,
+        models,
+        operators,
+        doctor,
+        cache,
+        demo,
+    )
+}  # as the help lists them
+SETTINGS = {"demo": {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}}
+STYLE: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": "rich"}
 
-for command in COMMANDS:
-    app.command()(command)
-app.command(context_settings=OF_A_DEMO)(demo)
+
+def built(name: str) -> Any:
+    """A command with its options."""
+    one = typer.Typer(**STYLE)
+    one.command(name, context_settings=SETTINGS.get(name))(COMMANDS[name])
+    return typer.main.get_command(one)
+
+
+class CommandGroup(TyperGroup):
+    """All commands. One gets its options when it is called, which takes time: the list of commands needs none."""
+
+    def __init__(self, **arguments: Any) -> None:
+        listed = {name: TyperCommand(name, help=getdoc(function)) for name, function in COMMANDS.items()}
+        super().__init__(**arguments | {"commands": listed})
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The called command, and its arguments."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, built(name) if name else command, rest
+
+
+app = typer.Typer(cls=CommandGroup, help="Neural networks inside a frame loop.", no_args_is_help=True, **STYLE)
 
 
 def _version(wanted: bool) -> None:

@@ -26,6 +26,7 @@ from perframe.errors import BackendError, PerframeError
 
 Clock = Literal["wall", "cpu"]
 
+SIDE = 224  # pixels of a picture whose size is open
 WARM_UP_SECONDS = 0.5
 BURST_SECONDS = 0.1
 SERVER = (sys.executable, "-m", "perframe.command_line.bench_side")
@@ -69,6 +70,43 @@ class Task:
     peers: Path
     feed: Path
     new_feed: Path | None
+
+
+def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Task:
+    """Put the model and its inputs into `folder`. Raises ModelError."""
+    import perframe as pf
+    from perframe.command_line.keys import given_key
+    from perframe.command_line.sources import model_inputs, named_model
+    from perframe.files.reading import is_own
+    from perframe.importers.formats import HEAD, is_litert
+    from perframe.importers.light import for_other_runtimes
+    from perframe.safety.archives import write_feed
+
+    source = named_model(name, seed)
+    if isinstance(source, Path):
+        ours = source
+    else:
+        ours = folder / "model.onnx"
+        ours.write_bytes(source)
+    key = given_key()
+    model = pf.load(ours, optimize=False, key=key)
+    peers = folder / "peers.onnx"
+    with ours.open("rb") as opened:
+        head = opened.read(HEAD)
+    if is_own(head) and key is None:
+        pf.save(model, peers)
+    elif not is_own(head) and not is_litert(head) and (changed := for_other_runtimes(ours)) is not None:
+        peers.write_bytes(changed)
+    else:  # an encrypted model stays encrypted, and the other runtimes say that they cannot read it
+        peers = ours
+    feed, chosen = model_inputs(model, (), dims, seed, likely=True, side=SIDE)
+    write_feed(folder / "feed.npz", feed)
+    sizes = {**dims, **chosen.sizes}
+    names = {dim for value in model.inputs for dim in value.shape or () if isinstance(dim, str)}
+    if names:
+        doubled = {dim: 2 * sizes[dim] for dim in names}
+        write_feed(folder / "new_feed.npz", model_inputs(model, (), doubled, seed, likely=True, side=SIDE)[0])
+    return Task(name, ours, peers, folder / "feed.npz", folder / "new_feed.npz" if names else None)
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InputError
 from perframe.media.picture import PICTURES, on_white, open_picture, upright_of
-
-if TYPE_CHECKING:
-    from perframe.command_line.sources import Input
+from perframe.tensor import DataType
 
 Array = NDArray[Any]
+
+
+class Input(Protocol):
+    """An input of a model."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def dtype(self) -> DataType:
+        """Its element type."""
+
+    @property
+    def shape(self) -> Iterable[int | str | None] | None:
+        """Its dims: numbers, names, or None for an unknown dim. None if the rank is unknown."""
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from perframe.command_line.open_dims import ChosenSizes, choose_sizes
-from perframe.command_line.pictures import Normalization, picture_array
+from perframe.command_line.pictures import Input, Normalization, picture_array
 from perframe.errors import InputError, MissingFileError
 from perframe.importers.shipped import MODELS, known
 from perframe.media.picture import PICTURES
@@ -28,22 +28,6 @@ LIKELY_SIZES = {"batch": 1, "seq": 128, "len": 128, "height": 224, "width": 224}
 INDEX_KEEPERS = {"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"}
 SUFFIXES = (".onnx", ".perframe")  # of models
 FILES = (".npy", *PICTURES)
-
-
-class Input(Protocol):
-    """An input of a model."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def dtype(self) -> DataType:
-        """Its element type."""
-
-    @property
-    def shape(self) -> Iterable[int | str | None] | None:
-        """Its dims: numbers, names, or None for an unknown dim. None if the rank is unknown."""
 
 
 def model_folders() -> list[Path]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perframe.errors import ClosedError, InputError
 from perframe.execution.worker import Worker
 from perframe.tensor import Tensor
 from perframe.textures.converter import TextureConverter, Transforms
 from perframe.textures.transform import TextureTransform
+
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
 
 
 class CommandBuffer:
@@ -19,7 +22,7 @@ class CommandBuffer:
     It holds the textures, tensors and workers of its commands: they live at least as long as the CommandBuffer.
     """
 
-    def __init__(self, ctx: Any = None) -> None:
+    def __init__(self, ctx: GLContext | None = None) -> None:
         self._converter = TextureConverter(ctx)
         self._commands: list[Callable[[], Any]] = []
         self._released = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from perframe.backends.protocol import Backend
-from perframe.execution.comparison import LayerCheck
+from perframe.execution.layer_check import LayerCheck
 from perframe.model import Evaluate, Layer, Model
 from perframe.tensor import BackendType, Tensor
 from perframe.tensor.readback import WITHIN_A_MODEL, FrameState

@@ -1,22 +1,24 @@
-"""One call that runs a model once, and one that compares a run with its definition."""
+"""One call that runs a model once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from perframe.backends import BackendName, backend_type, evaluator
+from perframe.backends import BackendName
 from perframe.errors import InputError
-from perframe.execution.comparison import Comparison, LayerCheck
 from perframe.execution.inputs import Given
 from perframe.execution.machine import downloaded
 from perframe.execution.worker import Worker
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.tensor import BackendType, DataType
+
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
 
 Array = NDArray[Any]
 
@@ -26,7 +28,7 @@ def run(
     inputs: Mapping[str, Given] | Given,
     backend: BackendName = BackendType.CPU,
     strict: bool = False,
-    ctx: Any = None,
+    ctx: GLContext | None = None,
     weights: str = DataType.FLOAT32,
     activations: str = DataType.FLOAT32,
 ) -> dict[str, Array]:
@@ -47,22 +49,3 @@ def run(
     with Worker(loaded, backend, ctx, strict, weights=weights, activations=activations) as worker:
         worker.schedule(dict(inputs))
         return {name: downloaded(worker.peek_output(name), "pf.run()") for name in loaded.output_names}
-
-
-def compare(
-    model: Model | str | Path | bytes | IO[bytes] | Any,
-    inputs: Mapping[str, Given],
-    backend: BackendName = BackendType.CPU,
-    ctx: Any = None,
-) -> list[Comparison]:
-    """Run once, and compare each layer's outputs with its NumPy definition on the same inputs. Blocks.
-
-    The comparison covers the layers that the backend runs: fused layers count as one layer, and the layers of a loop's
-    body are compared once for each run of the body.
-    """
-    loaded = model if isinstance(model, Model) else load(model)
-    where = backend_type(backend, ctx)
-    check = LayerCheck(evaluator(), where, strict=False)
-    with Worker(loaded, where, ctx, check=check) as worker:
-        worker.schedule(dict(inputs))
-    return check.comparisons

@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from perframe.execution.comparison import with_all_values
+from perframe.execution.layer_check import with_all_values
 from perframe.execution.machine import Machine, Part, Values, downloaded
 from perframe.execution.partition import pieces_of
 from perframe.execution.planned_part import PlannedPart

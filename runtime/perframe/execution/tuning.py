@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from perframe.backends import BackendName, backend_type, gl_choices, gl_variants
 from perframe.errors import BackendError, InputError
@@ -15,6 +15,9 @@ from perframe.execution.worker import Worker
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.tensor import BackendType
+
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
 
 GAIN = 0.95  # of the time before: a variant that saves less is not worth a file
 
@@ -33,7 +36,7 @@ def tune(
     model: Model | str | Path | bytes | IO[bytes] | Any,
     inputs: Mapping[str, Any],
     backend: BackendName = BackendType.GPU_COMPUTE,
-    ctx: Any = None,
+    ctx: GLContext | None = None,
     repeats: int = 9,
     progress: Callable[[str, float], object] | None = None,
 ) -> list[Trial]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any, TypeVar, overload
+from typing import IO, TYPE_CHECKING, Any, TypeVar, overload
 
 from numpy.typing import NDArray
 
@@ -25,10 +25,10 @@ from perframe.backends import backend_type as backend_type_of
 from perframe.backends.precision import Precision
 from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
-from perframe.execution.comparison import FLOATS, HALVES, LayerCheck
 from perframe.execution.control_flow import ControlPart
 from perframe.execution.holding import as_output, hold
 from perframe.execution.inputs import Given, Inputs
+from perframe.execution.layer_check import FLOATS, HALVES, LayerCheck
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport, Steps
@@ -42,6 +42,9 @@ from perframe.plan.plan import Fallback
 from perframe.tensor import BackendType, DataType, Tensor, checks
 from perframe.tensor.locks import new_lock
 from perframe.tensor.partial import DynamicTensorShape
+
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
@@ -75,7 +78,7 @@ class Worker:
         self,
         model: Model | str | Path | bytes | IO[bytes] | Any,
         backend: BackendName = BackendType.CPU,
-        ctx: Any = None,
+        ctx: GLContext | None = None,
         strict: bool = False,
         check: LayerCheck | None = None,
         cast: bool = False,

@@ -1,1 +1,10 @@
 """OpenGL for the host and the GL backends: headless contexts, the current context, and GL functions by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import moderngl
+
+    GLContext: TypeAlias = moderngl.Context  # the type of the caller's context

@@ -10,9 +10,12 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from perframe.errors import BackendError
+
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
 
 Context = TypeVar("Context")
 
@@ -114,7 +117,7 @@ def headless_information() -> dict[str, Any]:
     return dict(create_headless(moderngl.create_context).info)
 
 
-def entry_point(ctx: Any, name: str) -> int:
+def entry_point(ctx: GLContext, name: str) -> int:
     """The address of a GL function in a moderngl context.
 
     Contexts have different loaders: moderngl's own (in windows), glcontext's, or the caller's. All have the method

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from perframe.backends import BackendName, backend_type, waiting_for_kernels
 from perframe.errors import PerframeError
-from perframe.execution.comparison import FLOATS, apart
+from perframe.execution.layer_check import FLOATS, apart
 from perframe.execution.worker import Worker
 from perframe.model import Array, Layer, Model
 from perframe.passes import preparations
 from perframe.tensor import BackendType, Tensor
+
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
 
 SHOWN = 4  # of the layers that a pass made
 
@@ -52,7 +55,7 @@ def culprit(
     inputs: Mapping[str, Any],
     wanted: Mapping[str, Array],
     backend: BackendName = BackendType.CPU,
-    ctx: Any = None,
+    ctx: GLContext | None = None,
     limit: float = FLOATS,
 ) -> Culprit | None:
     """Return the pass from which on the outputs are not `wanted` any more, within `limit` of the largest value.
@@ -97,7 +100,9 @@ def culprit(
     return Culprit(names[number - 1], number, str(backend), ())
 
 
-def outputs_of(model: Model, inputs: Mapping[str, Any], backend: BackendName, ctx: Any) -> dict[str, Array]:
+def outputs_of(
+    model: Model, inputs: Mapping[str, Any], backend: BackendName, ctx: GLContext | None
+) -> dict[str, Array]:
     """Run a model once as a user runs it, and return its outputs that are tensors, by name."""
     with waiting_for_kernels(), Worker(model, backend, ctx) as worker:
         worker.schedule(dict(inputs))

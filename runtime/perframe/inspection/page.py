@@ -5,20 +5,17 @@ The layout is dagre's (https://github.com/dagrejs/dagre, MIT license), which `pa
 
 from __future__ import annotations
 
-import html
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from perframe.files.html_page import filled, read
 from perframe.files.writing import write
 from perframe.inspection.blocks import repeated_blocks
 from perframe.inspection.facts import ModelFacts, inspect
 from perframe.inspection.statistics import shown_values, statistics_of
 from perframe.model import Array, Model
-from perframe.safety.names import shown
 from perframe.tensor import DataType
 
 _FOLDER = Path(__file__).parent / "page"
@@ -71,20 +68,14 @@ def page_text(
         "marks": {title: asdict(mark) for title, mark in (marks or {}).items()},
         "first_colour": next(iter(marks or {}), ""),
     }
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=str).replace("<", "\\u003c")
-    parts = {
-        "TITLE": html.escape(shown(title or model.name)),
-        "STYLE": _read("page.css"),
-        "LIBRARY": _read("dagre.min.js").replace("</", "<\\/"),
-        "SCRIPT": "\n".join(map(_read, SCRIPTS)),
-        "DATA": text,
-    }
-    pieces = re.split("%([A-Z]+)%", _read("page.html"))
-    return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
-
-
-def _read(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
+    return filled(
+        _FOLDER / "page.html",
+        title or model.name,
+        data,
+        STYLE=read(_FOLDER / "page.css"),
+        LIBRARY=read(_FOLDER / "dagre.min.js").replace("</", "<\\/"),
+        SCRIPT="\n".join(read(_FOLDER / name) for name in SCRIPTS),
+    )
 
 
 def _view(label: str, model: Model, dims: Mapping[str, int] | None, seen: dict[int, dict[str, Any]]) -> dict[str, Any]:

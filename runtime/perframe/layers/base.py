@@ -11,6 +11,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.layers.attributes import ANYTHING, Kind, kind_by_default, kind_of
 from perframe.layers.entries import Entries
 from perframe.layers.homes import family_at
+from perframe.layers.traits import Drawn, Pointwise, Traits
 from perframe.sizes.traced import is_followed
 from perframe.tensor import DataType, TensorShape
 from perframe.tensor.checks import too_large
@@ -32,6 +34,7 @@ ENTRY_POINTS = "perframe.layers"  # the group in which an installed package name
 MAX_RANK = 64  # dims of a NumPy array
 MAX_ACCEPTED = 1024  # a declaration remembers at most so many values of attributes
 MAX_LENGTH = 64  # a declaration does not remember a longer tuple or text
+DATA_ERRORS = (ValueError, LookupError, ArithmeticError, MemoryError)  # which numbers in a file cause in a right rule
 _FIXED = (tuple, int, float, str, DataType)
 Infer = Callable[..., PartialTensor | tuple[PartialTensor, ...]]
 
@@ -53,45 +56,18 @@ class Known(Protocol):
 
 
 @dataclass(eq=False)
-class Declaration:
+class Declaration(Traits, Pointwise, Drawn):
     """An operator's inputs, attributes, shape rule, and the canonical form that its family's kernels take.
 
-    - `host` names the inputs whose values must be known before the layer can be planned (a shape, axes, ...).
-    - `alias`: the output is the first input's data with another shape.
-    - `on_host`: the layer runs between plans, on arrays, because its output's shape depends on data or its values are
-      not tensors.
-    - `joins`: the output is the inputs side by side. `cuts`: each output may be a piece of the first input. A backend
-      need not copy the values if it can store them that way.
-    - `reads_values` is false if only the inputs' shapes matter.
-    - `limits` takes a formula's parameters and returns the two numbers between which it clips its first input.
-    - `channelwise` names the inputs of a formula that hold one number for each channel (axis 1).
-    - `body_for` takes the value of a branch's first input and returns the name of the body that runs.
-    - `ranges` are those from which tests draw a formula's inputs.
-    - `form` declares a function that gives the family's canonical form for concrete shapes, and `compute` one that
-      computes the outputs with NumPy.
-
-    The name of a layer from outside is "domain::operator".
+    `form` declares a function that gives the family's canonical form for concrete shapes, and `compute` one that
+    computes the outputs with NumPy. The name of a layer from outside is "domain::operator".
     """
 
     name: str
     family: str
     infer: Infer
-    host: frozenset[str] = frozenset()
-    alias: bool = False
-    pure: bool = True
-    on_host: bool = False
-    joins: bool = False
-    cuts: bool = False
-    formula: Callable[..., Any] | None = None
-    choose: Callable[..., Callable[..., Any] | None] | None = None
-    channelwise: tuple[str, ...] = ()
-    ranges: tuple[tuple[float, float], ...] = ()
-    dtypes: str = "float"
-    form_of: Callable[..., Any] | None = None
-    computed_by: Callable[..., Any] | None = None
-    reads_values: bool = True
-    limits: Callable[..., tuple[float, float]] | None = None
-    body_for: Callable[[Any], str] | None = None
+    form_of: Callable[..., Any] | None = field(init=False, default=None)
+    computed_by: Callable[..., Any] | None = field(init=False, default=None)
     inputs: tuple[str, ...] = field(init=False)
     variadic: bool = field(init=False)
     takes_absent: bool = field(init=False)  # whether variadic inputs may be absent too
@@ -223,12 +199,10 @@ class Declaration:
             return self._with_entries(inputs, outputs, bound)
         except PerframeError:
             raise
-        except Exception as error:  # a file may say anything
-            said = str(error) or type(error).__name__
-            at = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{Path(at.filename).name}, line {at.lineno}"
-            given = f"{dict(attributes)!r:.500}"
-            raise InferenceError(f"malformed inputs or attributes {given}: {said} ({where})") from error
+        except DATA_ERRORS as error:
+            raise InferenceError(f"malformed inputs or attributes {dict(attributes)!r:.500}: {_said(error)}") from error
+        except Exception as error:  # it ends in an error of ours even so: a file may have brought it about
+            raise InferenceError(f"the shape rule of {self.name} has a fault: {_said(error)}") from error
 
     def _with_entries(
         self, inputs: Sequence[PartialTensor | None], outputs: tuple[PartialTensor, ...], bound: Attributes
@@ -258,6 +232,12 @@ class Declaration:
                 entries = form.of_entries(inputs, output).reshape(output.shape.to_shape())
                 made[index] = PartialTensor.of_entries(output.dtype, entries)
         return tuple(made)
+
+
+def _said(error: Exception) -> str:
+    """What an error says, and the line that raised it."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{str(error) or type(error).__name__} ({Path(at.filename).name}, line {at.lineno})"
 
 
 class _AsItIs:
@@ -324,12 +304,24 @@ def layer(
     """Declare a layer by its shape rule.
 
     `family` names a family of perframe whose form the layer has; by default the family's files are the layer's own.
-    `domain` is that of the operator in ONNX models. The other parameters are those of `Declaration`.
+    `domain` is that of the operator in ONNX models. The other parameters are those of `Traits`.
     """
 
     def declare(infer: Infer) -> Declaration:
         name, home = full_name(infer.__name__, domain), family or family_at(infer.__module__, infer.__name__)
-        return register(Declaration(name, home, infer, frozenset(host), alias, pure, on_host, joins, cuts))
+        return register(
+            Declaration(
+                name,
+                home,
+                infer,
+                host=frozenset(host),
+                alias=alias,
+                pure=pure,
+                on_host=on_host,
+                joins=joins,
+                cuts=cuts,
+            )
+        )
 
     return declare
 
@@ -337,9 +329,7 @@ def layer(
 @functools.cache
 def registry() -> Mapping[str, Declaration]:
     """All declarations, by operator name."""
-    import perframe.layers as package
-
-    for module in pkgutil.iter_modules(package.__path__):
+    for module in pkgutil.iter_modules(sys.modules[__package__].__path__):
         importlib.import_module(f"perframe.layers.{module.name}")
     return _REGISTRY
 

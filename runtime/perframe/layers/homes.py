@@ -7,12 +7,16 @@ perframe have one name, the package's own file serves the package's layers.
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
 from functools import cache
-from importlib import util
+from importlib import import_module, util
+from typing import TypeVar
 
+from perframe.errors import ModelError
 from perframe.resources import resource
 
 OWN = "perframe"  # the package of a family whose name has no dot
+Record = TypeVar("Record")
 
 
 def family_at(module: str, operator: str) -> str:
@@ -33,6 +37,21 @@ def module_of(family: str, folder: str) -> str | None:
     """Return the name of a family's module in a folder such as "backends.cpu.families"; None if it has none."""
     package, _, stem = family.rpartition(".")
     return _existing(f"{package or OWN}.{folder}.{stem}")
+
+
+def read_family(record: type[Record], family: str, folder: str) -> Record | None:
+    """Return a record of what a family's file defines: by the names of a dataclass' fields. None without a file.
+
+    Raises ModelError if the file lacks a name for which the dataclass has no default.
+    """
+    name = module_of(family, folder)
+    if name is None:
+        return None
+    given = vars(import_module(name))
+    for field in fields(record):  # type: ignore[arg-type]  # a dataclass
+        if field.name not in given and field.default is MISSING:
+            raise ModelError(f"{name} does not define {field.name}")
+    return record(**{field.name: given[field.name] for field in fields(record) if field.name in given})  # type: ignore[arg-type]
 
 
 @cache

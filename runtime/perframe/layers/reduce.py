@@ -121,7 +121,7 @@ def _reduction(
 def _declare(
     name: str, combine: str, prepare: Callable[..., Any] = identity, finish: Callable[..., Any] = keep
 ) -> None:
-    entry = register(Declaration(name, "reduce", _infer, frozenset({"axes"})))
+    entry = register(Declaration(name, "reduce", _infer, host=frozenset({"axes"})))
 
     @entry.form
     def form(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
 
 
 class SurfaceTexture:
@@ -12,7 +15,7 @@ class SurfaceTexture:
     TextureConverter knows it: a region is `TextureTransform(region=(x, y, width, height))` from the picture's top left.
     """
 
-    def __init__(self, ctx: Any, size: tuple[int, int]) -> None:
+    def __init__(self, ctx: GLContext, size: tuple[int, int]) -> None:
         self._ctx = ctx
         self.texture = ctx.texture(size, 4)
         """The moderngl texture, RGBA of bytes."""

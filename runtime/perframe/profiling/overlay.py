@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from perframe.host import Frame, KeyEvent, Script
 from perframe.host.input import Event
-from perframe.profiling.profile import Profile, Quantiles
+from perframe.profiling.profile import Profile
+from perframe.profiling.times import Quantiles
 
 SECONDS = 0.5  # between two updates: figures that change faster cannot be read
 FRAMES = 120  # the last ones count

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-import html
-import json
-import re
 from pathlib import Path
 from typing import Any
 
+from perframe.files.html_page import filled, read
 from perframe.files.writing import write
-from perframe.profiling.profile import Profile
 from perframe.profiling.table import Peaks, facts
 from perframe.profiling.timeline import Track, tracks_of
-from perframe.safety.names import shown
+from perframe.profiling.times import ProfiledTimes
 
 _FOLDER = Path(__file__).parent / "page"
 MOST_EVENTS = 200_000  # on the page, the last ones: a browser draws them without delay
 
 
-def write_page(path: str | Path, profile: Profile, peaks: Peaks | None = None, title: str = "") -> None:
+def write_page(path: str | Path, profile: ProfiledTimes, peaks: Peaks | None = None, title: str = "") -> None:
     """Write the page. Raises ModelError if the file cannot be written; a file of that name is then unchanged."""
     write({Path(path): [page_text(profile, peaks, title).encode()]})
 
 
-def page_text(profile: Profile, peaks: Peaks | None = None, title: str = "") -> str:
+def page_text(profile: ProfiledTimes, peaks: Peaks | None = None, title: str = "") -> str:
     """The page as text."""
     tracks = tracks_of(profile)
     since = _begin_of_last(tracks)
     data = {"facts": facts(profile, peaks), "tracks": [_as_data(track, since) for track in tracks], "since": since}
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=str).replace("<", "\\u003c")
-    parts = {
-        "TITLE": html.escape(shown(title or "a profile")),
-        "STYLE": _read("timeline.css"),
-        "DATA": text,
-        "SCRIPT": _read("timeline.js"),
-    }
-    pieces = re.split("%([A-Z]+)%", _read("timeline.html"))
-    return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
+    return filled(
+        _FOLDER / "timeline.html",
+        title or "a profile",
+        data,
+        STYLE=read(_FOLDER / "timeline.css"),
+        SCRIPT=read(_FOLDER / "timeline.js"),
+    )
 
 
 def _begin_of_last(tracks: list[Track]) -> float:
@@ -51,7 +46,3 @@ def _as_data(track: Track, since: float) -> dict[str, Any]:
     labels = {label: number for number, label in enumerate(dict.fromkeys((e.name, e.kind) for e in events))}
     rows = [[round(e.begin, 2), round(e.length, 2), labels[e.name, e.kind]] for e in events]
     return {"name": track.name, "labels": list(labels), "events": rows}
-
-
-def _read(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from perframe.profiling.profile import LayerTimes, Profile, Quantiles
+from perframe.profiling.times import LayerTimes, ProfiledTimes, Quantiles
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,7 +16,7 @@ Peaks = Mapping[str, float | None]  # operations a second that a device achieves
 MOST_ROWS = 20
 
 
-def show(profile: Profile, console: Console, peaks: Peaks | None = None, most: int = MOST_ROWS) -> None:
+def show(profile: ProfiledTimes, console: Console, peaks: Peaks | None = None, most: int = MOST_ROWS) -> None:
     """Print the times of frames and schedules, and the layers that took longest."""
     from rich.table import Table
     from rich.text import Text
@@ -50,7 +50,7 @@ def show(profile: Profile, console: Console, peaks: Peaks | None = None, most: i
             console.print(Text(text, "yellow"))
 
 
-def as_text(profile: Profile, most: int = MOST_ROWS) -> str:
+def as_text(profile: ProfiledTimes, most: int = MOST_ROWS) -> str:
     """The tables as plain text."""
     from perframe.safety.console import SafeConsole
 
@@ -61,7 +61,7 @@ def as_text(profile: Profile, most: int = MOST_ROWS) -> str:
     return captured.get()
 
 
-def facts(profile: Profile, peaks: Peaks | None = None) -> dict[str, Any]:
+def facts(profile: ProfiledTimes, peaks: Peaks | None = None) -> dict[str, Any]:
     """All figures, for JSON. Times are in seconds."""
     frames = profile.frames
     return {
@@ -72,7 +72,7 @@ def facts(profile: Profile, peaks: Peaks | None = None) -> dict[str, Any]:
     }
 
 
-def _rows_of_times(profile: Profile) -> list[tuple[str, Quantiles]]:
+def _rows_of_times(profile: ProfiledTimes) -> list[tuple[str, Quantiles]]:
     rows = [("frame", profile.frames)]
     rows += [(f"schedule of {worker.model} on {worker.backend}", worker.schedules) for worker in profile.workers]
     return [(name, quantiles) for name, quantiles in rows if quantiles is not None]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from perframe.files.writing import write
-from perframe.profiling.profile import Profile
 from perframe.profiling.recording import WorkerRecord
+from perframe.profiling.times import ProfiledTimes
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Track:
     events: list[Event]
 
 
-def tracks_of(profile: Profile) -> list[Track]:
+def tracks_of(profile: ProfiledTimes) -> list[Track]:
     """The frames, what the host did for each worker, and what each worker did on each device."""
     recorder = profile.recorder
     since = recorder.begun
@@ -67,7 +67,7 @@ def _steps(record: WorkerRecord, backend: str, since: int) -> Iterator[Event]:
                     yield Event(steps[index].layer, steps[index].operator or "transfer", begin, max(0.0, end - begin))
 
 
-def perfetto(profile: Profile) -> dict[str, Any]:
+def perfetto(profile: ProfiledTimes) -> dict[str, Any]:
     """The timeline as Perfetto and Chrome read it (the Trace Event Format). Times are in microseconds."""
     events: list[dict[str, Any]] = []
     for number, track in enumerate(tracks_of(profile)):
@@ -79,6 +79,6 @@ def perfetto(profile: Profile) -> dict[str, Any]:
     return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 
-def write_trace(path: str | Path, profile: Profile) -> None:
+def write_trace(path: str | Path, profile: ProfiledTimes) -> None:
     """Write the timeline for ui.perfetto.dev. Raises ModelError if the file cannot be written."""
     write({Path(path): [json.dumps(perfetto(profile), separators=(",", ":")).encode()]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,8 +18,11 @@ from perframe.plan.refit import FittedPlan
 from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 from perframe.testing.cases import Array, Case
 
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
 
-def check(case: Case, backend: BackendName, ctx: Any = None) -> None:
+
+def check(case: Case, backend: BackendName, ctx: GLContext | None = None) -> None:
     """Run a case on a backend, and compare the outputs with the case's reference: values, dtypes and shapes.
 
     The layer's shape rule must say what comes out, and nothing wrong where less is known about the inputs. On the CPU

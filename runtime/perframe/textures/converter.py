@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,10 @@ from perframe.textures.parameters import (
 )
 from perframe.textures.transform import TextureTransform
 
+if TYPE_CHECKING:
+    from perframe.backends import TexturePasses
+    from perframe.graphics import GLContext
+
 Array = NDArray[Any]
 Transforms = TextureTransform | Sequence[TextureTransform] | None
 
@@ -40,7 +44,7 @@ class TextureConverter:
     context has no compute shaders.
     """
 
-    def __init__(self, ctx: Any = None, backend: BackendName | None = None) -> None:
+    def __init__(self, ctx: GLContext | None = None, backend: BackendName | None = None) -> None:
         self._passes = texture_passes(ctx) if ctx is not None else None
         self._closed = False
         self._backend = backend_type_of(backend, ctx) if backend is not None else None
@@ -209,7 +213,7 @@ class TextureConverter:
             return stand_in
         return tensor.data_on_backend
 
-    def _require_passes(self) -> Any:
+    def _require_passes(self) -> TexturePasses:
         if self._passes is None:
             raise InputError("this TextureConverter has no GL context: give it one, or pass pictures as arrays")
         return self._passes

@@ -10,7 +10,7 @@ from typing import Any
 
 import perframe.backends.cpu.backend as cpu
 from perframe import passes
-from perframe.backends.cpu.lowering import reference
+from perframe.backends.cpu import reference
 
 
 class _Definitions:

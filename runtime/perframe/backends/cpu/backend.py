@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -10,9 +10,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from perframe.backends.cpu import reference
 from perframe.backends.cpu.compile import jit
-from perframe.backends.cpu.lowering import reference
-from perframe.backends.cpu.lowering.definition import Definition
+from perframe.backends.cpu.definition import Definition
+from perframe.backends.cpu.families import family_of
 from perframe.backends.cpu.lowering.recipes import Recipes
 from perframe.backends.cpu.lowering.rows import array_of, extent
 from perframe.backends.cpu.lowering.widening import widened
@@ -81,19 +82,18 @@ class CpuBackend:
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
     ) -> frozenset[str]:
         """Ask the layer's family which values may have gaps between their rows."""
-        family = reference.family_of(layer)
-        if not hasattr(family, "takes_gaps"):
+        takes_gaps = family_of(layer).takes_gaps
+        if takes_gaps is None:
             return frozenset()
-        able = family.takes_gaps(layer, inputs, outputs)
+        able = takes_gaps(layer, inputs, outputs)
         present = [value for value in (*inputs, *outputs) if value is not None]
         others = {value.name for value in present if not any(value is one for one in able)}
         return frozenset(value.name for value in able) - others
 
     def overwrites(self, layer: LayerLike) -> int | None:
         """Ask the layer's family for the index of the input that the layer may overwrite."""
-        family = reference.family_of(layer)
-        found: int | None = family.overwrites(layer) if hasattr(family, "overwrites") else None
-        return found
+        overwrites = family_of(layer).overwrites
+        return overwrites(layer) if overwrites is not None else None
 
     def part(self, storage: Storage, within: StorageRange, shape: Sequence[int], dtype: DataType) -> HostStorage:
         """Return storage over a range of another storage's memory, gaps included."""
@@ -282,14 +282,13 @@ class CpuBackend:
 def _lower(
     layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> Sequence[CpuStep]:
-    family = reference.family_of(layer)
-    if hasattr(family, "lower") and outputs[0].shape.size:
+    family = family_of(layer)
+    if family.lower is not None and outputs[0].shape.size:
         form = reference.form_of(layer, inputs, outputs)
         try:
-            native: list[NativeStep] | None = family.lower(layer, form, inputs, outputs, scratch)
-            widens = getattr(family, "WIDENS", False)
-            if native is None and (widens(form) if callable(widens) else widens):
-                native = widened(layer, inputs, outputs, scratch, partial(_lower_family, family, layer))
+            native = family.lower(layer, form, inputs, outputs, scratch)
+            if native is None and family.widens(form):
+                native = widened(layer, inputs, outputs, scratch, partial(_lower_again, family.lower, layer))
             if not isinstance(native, list | None):
                 raise TypeError(f"lower() returned {type(native).__name__}; it must return a list of steps, or None")
         except InputError:
@@ -303,16 +302,14 @@ def _lower(
     return [_python_step(layer, inputs, outputs, shapes, [value.storage for value in (*given, *outputs)])]
 
 
-def _lower_family(
-    family: Any,
+def _lower_again(
+    lower: Callable[..., list[NativeStep] | None],
     layer: LayerLike,
     inputs: Sequence[Operand | None],
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    made: list[NativeStep] | None
-    made = family.lower(layer, reference.form_of(layer, inputs, outputs), inputs, outputs, scratch)
-    return made
+    return lower(layer, reference.form_of(layer, inputs, outputs), inputs, outputs, scratch)
 
 
 def _rebind(program: Program, rebinds: Sequence[tuple[Storage, Storage]]) -> None:
@@ -369,8 +366,8 @@ def _python_step(
     return PythonStep(layer.name, storages, run, shapes, partial(_python_step, layer, inputs, outputs))
 
 
-def open_backend(ctx: Any, precision: Precision) -> CpuBackend:
-    """Return a CPU backend, which ignores the GL context. Raises InputError for another precision than float32."""
+def open_backend(precision: Precision) -> CpuBackend:
+    """Return a CPU backend. Raises InputError for another precision than float32."""
     if precision.has_halves:
         raise InputError(
             "the CPU keeps weights and activations in float32, and a GPU backend may keep them in float16: choose one "

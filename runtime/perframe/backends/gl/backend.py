@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from importlib import import_module
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.bounds_step import bounds_steps
-from perframe.backends.gl.context import FEWEST_ROUNDS, Device
-from perframe.backends.gl.sequence import GLProgram, GLStep
-from perframe.backends.gl.slots import Pool, Slots
-from perframe.backends.gl.steps import (
-    GPU_DTYPES,
+from perframe.backends.gl import families
+from perframe.backends.gl.context.device import FEWEST_ROUNDS, Device
+from perframe.backends.gl.lowering.bounds_step import bounds_steps
+from perframe.backends.gl.lowering.steps import (
     MOST_DIMS,
     Binding,
     Call,
@@ -24,16 +21,16 @@ from perframe.backends.gl.steps import (
     on_gl,
     unsupported,
 )
-from perframe.backends.gl.storage import GLStorage
-from perframe.backends.gl.timers import QueryTimers, StepTimers, WorkClock
+from perframe.backends.gl.program.sequence import GLProgram, GLStep
+from perframe.backends.gl.program.timers import QueryTimers, StepTimers, WorkClock
+from perframe.backends.gl.storage.slots import Pool, Slots
+from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.operand import Array, Operand, Scratch
 from perframe.backends.precision import FULL, Precision
 from perframe.backends.protocol import Access, Done, LayerLike, Measured, Program, Step, Workspace
 from perframe.errors import BackendError, InputError
-from perframe.layers.homes import module_of
 from perframe.tensor import BackendType, DataType, Storage
 
-FAMILIES = "backends.gl.families"
 _HELD = {"float": np.float32, "half": np.float16, "int": np.int32}
 
 
@@ -49,11 +46,10 @@ def reason_against(
     """
     if layer.is_wide:
         return "its integers may need more than the 32 bits that a GPU's have"
-    name = module_of(layer.family, FAMILIES)
-    if name is None:
+    family = families.family(layer.family)
+    if family is None:
         return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"
-    family = import_module(name)
-    reason = unsupported(layer, inputs, outputs, getattr(family, "DTYPES", GPU_DTYPES))
+    reason = unsupported(layer, inputs, outputs, family.DTYPES)
     if reason:
         return reason
     largest = max((v.shape.size for v in (*inputs, *outputs) if v is not None), default=0)
@@ -62,15 +58,14 @@ def reason_against(
     if layer.declaration.form_of is None:
         return f"{layer.op} has no GL kernel"
     ranks = [len(value.shape) for value in (*inputs, *outputs) if value is not None]
-    many = hasattr(family, "dims") and 2 * max(ranks) > MOST_DIMS  # a repeated dim counts twice
-    if not many and not hasattr(family, "supports"):
+    dims = family.dims if 2 * max(ranks) > MOST_DIMS else None  # a repeated dim counts twice
+    if dims is None and family.supports is None:
         return None
     call = Call(layer, layer.form(inputs, outputs), inputs, outputs, rounds)
-    most = max(map(len, family.dims(call.form)), default=0) if many else 0
+    most = max(map(len, dims(call.form)), default=0) if dims is not None else 0
     if most > MOST_DIMS:
         return f"{most} dims are more than a kernel's {MOST_DIMS}"
-    found: str | None = family.supports(call) if hasattr(family, "supports") else None
-    return found
+    return family.supports(call) if family.supports is not None else None
 
 
 def without_half_stores(call: Call[Any], bindings: Sequence[Binding], scratch: Scratch) -> list[Binding]:
@@ -162,7 +157,8 @@ class GLBackend:
         if not any(value.shape.size for value in outputs):
             return []
         call = Call(layer, layer.form(inputs, outputs), inputs, outputs, self.device.most_rounds)
-        family = import_module(str(module_of(layer.family, FAMILIES)))
+        family = families.family(layer.family)
+        assert family is not None  # `supports` was asked before
         first = bounds_steps(call)
 
         def constant(array: Any) -> Operand:
@@ -172,7 +168,7 @@ class GLBackend:
         tools = Tools(scratch, constant, self.stores_anywhere, self.device.choices)
         with self.device.using():
             try:
-                bindings: list[Binding] = family.lower(call, tools)
+                bindings = family.lower(call, tools)
                 if not isinstance(bindings, list):
                     kind = type(bindings).__name__
                     raise TypeError(f"lower() returned {kind}; it must return a list of bindings")

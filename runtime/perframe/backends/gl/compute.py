@@ -7,13 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
-from perframe.backends.gl.context import Device, device_for
-from perframe.backends.gl.program import Kernel
-from perframe.backends.gl.replay import CommandList, Name
-from perframe.backends.gl.steps import (
+from perframe.backends.gl.compile.program import Kernel
+from perframe.backends.gl.context.device import Device, device_for
+from perframe.backends.gl.lowering.steps import (
     GROUP_COLUMNS,
     GROUP_ROWS,
     Array,
@@ -24,13 +23,17 @@ from perframe.backends.gl.steps import (
     kind_of,
     to_gpu,
 )
-from perframe.backends.gl.storage import GLStorage
+from perframe.backends.gl.program.timers import CallTimers, system_clock
+from perframe.backends.gl.replay import CommandList, Name
+from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.gl.texels import SHEETS
-from perframe.backends.gl.timers import CallTimers, system_clock
 from perframe.backends.precision import FULL, Precision
 from perframe.errors import BackendError
 from perframe.graphics.functions import delete, generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
+
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
 
 _STORAGE_BUFFER, _COPY_READ, _COPY_WRITE = 0x90D2, 0x8F36, 0x8F37
 _TEXTURE0, _TEXTURE_BUFFER = 0x84C0, 0x8C2A
@@ -311,7 +314,7 @@ class ComputeBackend(GLBackend):
         return ComputeStep(self.device, binding)
 
 
-def open_backend(ctx: Any, precision: Precision = FULL) -> ComputeBackend:
+def open_backend(ctx: GLContext | None, precision: Precision = FULL) -> ComputeBackend:
     """Open the backend in the caller's context, or in a headless one. Raises BackendError without GL 4.3."""
     device = device_for(ctx)
     if not device.has_compute:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
-from perframe.backends.gl.context import Device, device_for
+from perframe.backends.gl.context.device import Device, device_for
+from perframe.backends.gl.context.state import TEXTURE_2D_ARRAY
+from perframe.backends.gl.lowering.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.replay import CommandList, Name
-from perframe.backends.gl.state import TEXTURE_2D_ARRAY
-from perframe.backends.gl.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
-from perframe.backends.gl.storage import GLStorage
+from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.gl.texels import (
     SHEETS,
     count_texels,
@@ -25,6 +25,9 @@ from perframe.backends.gl.texels import (
 from perframe.backends.precision import FULL, Precision
 from perframe.graphics.functions import delete, generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
+
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
 
 _READ_FRAMEBUFFER, _DRAW_FRAMEBUFFER, _COLOR_BIT, _NEAREST = 0x8CA8, 0x8CA9, 0x4000, 0x2600
 _FRAMEBUFFER, _TRIANGLES = 0x8D40, 4
@@ -275,7 +278,7 @@ class PixelBackend(GLBackend):
         return PixelStep(self.device, binding)
 
 
-def open_backend(ctx: Any, precision: Precision = FULL) -> PixelBackend:
+def open_backend(ctx: GLContext | None, precision: Precision = FULL) -> PixelBackend:
     """Open the backend in the caller's context, or in a headless one. Raises BackendError without GL 3.3."""
     device = device_for(ctx)
     with device.current():

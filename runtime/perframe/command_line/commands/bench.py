@@ -1,23 +1,35 @@
-"""The command `perframe bench`."""
+"""`perframe bench`: perframe's backends and other runtimes side by side, in alternating rounds.
+
+Each side has a process of its own (contest.py). In every round each side runs a burst of inferences. Every other round
+reverses the order of the sides, so a machine that slows down or warms up affects all sides alike.
+"""
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import util
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import (
-    BACKENDS,
-    Activations,
-    Dims,
-    Seed,
-    Strict,
-    Weights,
-    check_backends,
-    console,
-)
+from perframe.command_line.options import BACKENDS, Activations, Dims, Seed, Strict, Weights, check_backends, console
+from perframe.command_line.progress import Progress, progress_bar
+from perframe.command_line.units import bytes_text, seconds_text
+from perframe.errors import MissingExtraError, PerframeError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from perframe.command_line.contest import Contestant, Task, Timing
+
+PACKAGES = {"litert": "ai_edge_litert"}  # of peers whose package has another name
 
 
 @takes_key
@@ -40,9 +52,7 @@ def bench(
     activations: Activations = "float32",
 ) -> None:
     """Time backends and other runtimes. A ratio above 1 means: faster than the fastest other runtime."""
-    from perframe.command_line.bench import as_json, measure, show
     from perframe.command_line.bench_side import PEERS
-    from perframe.command_line.progress import progress_bar
     from perframe.command_line.sources import parse_dims
 
     backends = check_backends(backend.split(","))
@@ -56,9 +66,159 @@ def bench(
         for measured in measure(models, backends, peers, rounds, parse_dims(dims), seed, options, step):
             timings += measured
     if json_file:
-        text = as_json(timings, {"rounds": rounds, "dims": dims, "seed": seed, **options})
+        text = to_json(timings, {"rounds": rounds, "dims": dims, "seed": seed, **options})
         typer.echo(text) if str(json_file) == "-" else json_file.write_text(text, encoding="utf-8")
     if str(json_file) != "-":
         show(timings, console())
     if any(timing.error for timing in timings):
         raise typer.Exit(1)
+
+
+def measure(
+    models: Sequence[str],
+    backends: Sequence[str],
+    against: Sequence[str] = (),
+    rounds: int = 15,
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    options: Mapping[str, Any] | None = None,
+    progress: Progress = lambda _what, _fraction: None,
+) -> Iterator[list[Timing]]:
+    """Measure one model after the other, and yield the timings of each. The timing of a failed side has its error.
+    `options` are arguments of our workers.
+
+    Raises MissingExtraError if a peer is not installed.
+    """
+    from tempfile import TemporaryDirectory
+
+    from perframe.command_line.contest import Timing, make_task
+
+    for peer in against:
+        if not util.find_spec(PACKAGES.get(peer, peer)):
+            raise MissingExtraError(PACKAGES.get(peer, peer), "bench", f"a benchmark against {peer}")
+    for name in models:
+        with TemporaryDirectory(prefix="perframe-bench-") as folder:
+            progress(f"{name}: reading", 0)
+            try:
+                task = make_task(name, Path(folder), dims or {}, seed)
+            except PerframeError as error:
+                yield [Timing(name, backend, error=str(error)) for backend in backends]
+                continue
+            yield _measure_one(task, backends, against, rounds, options or {}, Path(folder), progress)
+
+
+def _measure_one(
+    task: Task,
+    backends: Sequence[str],
+    against: Sequence[str],
+    rounds: int,
+    options: Mapping[str, Any],
+    folder: Path,
+    progress: Progress,
+) -> list[Timing]:
+    from perframe.command_line.contest import Contestant
+
+    ours = [Contestant(task, backend, options=options) for backend in backends]
+    counts = sorted({1, os.cpu_count() or 1})
+    peers = [[Contestant(task, peer, threads) for threads in counts] for peer in against]
+    everyone = [*ours, *itertools.chain(*peers)]
+    try:
+        for contestant in everyone:
+            progress(f"{task.name}: {contestant.timing.side} warms up", 0)
+            contestant.attempt(contestant.prepare)
+        chosen = [_fastest(contestants) for contestants in peers]
+        racing = [*ours, *chosen]
+        for index in range(rounds):
+            progress(f"{task.name}: round {index + 1} of {rounds}", index / rounds)
+            for contestant in racing if index % 2 else reversed(racing):
+                contestant.attempt(contestant.round)
+        for contestant in racing:
+            contestant.attempt(contestant.finish)
+        able = [contestant for contestant in chosen if not contestant.timing.error]
+        if not able:
+            return [contestant.timing for contestant in racing]
+        best = min(able, key=_steady)
+        return [*(_compared(contestant, best, folder) for contestant in ours), *(peer.timing for peer in chosen)]
+    finally:
+        for contestant in everyone:
+            contestant.close()
+
+
+def _steady(contestant: Contestant) -> float:
+    return contestant.timing.steady or float("inf")
+
+
+def _fastest(contestants: Sequence[Contestant]) -> Contestant:
+    """Return the fastest of one peer's thread counts, and end the others."""
+    best = min(contestants, key=_steady)
+    for contestant in contestants:
+        if contestant is not best:
+            contestant.close()
+    return best
+
+
+def _compared(contestant: Contestant, peer: Contestant, folder: Path) -> Timing:
+    from perframe.inspection.comparison import relative_differences
+
+    timing, theirs = contestant.timing, peer.timing
+    if timing.error:
+        return timing
+    ratio = {
+        what: getattr(theirs, what) / getattr(timing, what)
+        for what in ("load", "first", "new_shape", "steady", "memory")
+        if getattr(theirs, what) and getattr(timing, what)
+    }
+    timing = replace(timing, ratio=ratio, peer=theirs.side)
+    try:
+        apart = relative_differences(contestant.outputs(folder), peer.outputs(folder))
+        return replace(timing, difference=max(apart, default=0.0))
+    except PerframeError as error:
+        return replace(timing, error=f"outputs cannot be compared: {error}")
+
+
+def machine_facts() -> dict[str, Any]:
+    """The machine and the packages with which something was measured."""
+    from importlib import metadata
+
+    return {
+        "machine": platform.machine(),
+        "system": platform.platform(),
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
+        "packages": {name: metadata.version(name) for name in ("perframe", "numpy", "onnx", "numba", "moderngl")},
+    }
+
+
+def to_json(timings: Sequence[Timing], settings: Mapping[str, Any]) -> str:
+    """The timings for a machine, with the machine, the packages and the settings."""
+    listed = [timing.__dict__ for timing in timings]
+    return json.dumps({"machine": machine_facts(), "settings": dict(settings), "timings": listed}, indent=2)
+
+
+def show(timings: Sequence[Timing], console: Console) -> None:
+    """Print the timings for a person, and the errors below them. The ratio is the fastest peer's steady time / ours."""
+    from rich.table import Table
+    from rich.text import Text
+
+    for model, group in itertools.groupby(timings, lambda timing: timing.model):
+        table = Table(
+            title=model, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False
+        )
+        table.add_column("", min_width=14, no_wrap=True)
+        for column in ("load", "first", "new shape", "steady", "ratio", "memory", "differs"):
+            table.add_column(column, justify="right", min_width=7, no_wrap=True)
+        for timing in group:
+            times = [seconds_text(value) for value in (timing.load, timing.first, timing.new_shape, timing.steady)]
+            ratio, difference = timing.ratio.get("steady"), timing.difference
+            faster = Text("" if ratio is None else f"{ratio:.2f}", "green" if ratio and ratio >= 1 else "yellow")
+            close = Text("" if difference is None else f"{difference:.1e}", "" if (difference or 0) <= 1e-3 else "red")
+            memory = "–" if timing.memory is None else bytes_text(timing.memory)
+            table.add_row(_side_text(timing), *times, faster, memory, close)
+        console.print(table, "")
+    for timing in timings:
+        if timing.error:
+            console.print(Text(f"{timing.model}, {_side_text(timing)}: {timing.error}", "red"))
+
+
+def _side_text(timing: Timing) -> str:
+    return timing.side if timing.threads is None else f"{timing.side} ×{timing.threads}"

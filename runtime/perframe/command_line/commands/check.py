@@ -1,8 +1,13 @@
-"""The command `perframe check`."""
+"""`perframe check`: whether a model runs here, where, what falls back to the CPU, and what memory it takes."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +23,17 @@ from perframe.command_line.options import (
     check_backends,
     console,
 )
+from perframe.command_line.progress import progress_bar
+from perframe.command_line.units import bytes_text, seconds_text
+from perframe.errors import BackendError, InferenceError, InputError, PerframeError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rich.console import Console
+
+    from perframe.backends import BackendName
+    from perframe.model import Model
+    from perframe.plan.plan import Fallback
 
 
 @takes_key
@@ -36,8 +52,6 @@ def check(
 
     Exit status 1 if one of the backends cannot run it, or with --strict if a layer falls back.
     """
-    from perframe.command_line.check import as_json as to_json
-    from perframe.command_line.check import examine, passes, show
     from perframe.command_line.sources import parse_dims
 
     found = examine(model, check_backends(backend.split(",")), given or (), parse_dims(dims), seed)
@@ -47,3 +61,114 @@ def check(
         show(model, found, console())
     if not passes(found, strict):
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class BackendCheck:
+    """How a model ran on one backend with random inputs.
+
+    `error` is None if it ran. `weights` are the bytes of its constants, and `workspace` those of all values within a
+    run. `layers` counts the layers that ran, by where they ran. `first` is the time of the first run in seconds.
+    `guess` has the sizes that were chosen for open dims if the shapes do not fit with them: then nothing is known.
+    """
+
+    backend: str
+    error: str | None = None
+    fallbacks: Sequence[Fallback] = ()
+    layers: Mapping[str, int] = field(default_factory=dict)
+    weights: int = 0
+    workspace: int = 0
+    first: float | None = None
+    finite: bool = True
+    guess: str = ""
+
+
+def examine(
+    name: str, backends: Sequence[BackendName], given: Sequence[str], dims: Mapping[str, int], seed: int = 0
+) -> list[BackendCheck]:
+    """Load a model and run it once on each backend. `given` has items NAME=VALUE as `run` takes them; the other inputs
+    are random, and open dims that `dims` does not name get a likely size.
+
+    Raises ModelError if it cannot be loaded, and InputError for a wrong item of `given`.
+    """
+    from perframe.command_line.sources import loaded_model, model_inputs
+
+    model = loaded_model(name, seed)
+    arrays, chosen = model_inputs(model, given, dims, seed, likely=True)
+    found = []
+    with progress_bar() as step:
+        for index, backend in enumerate(backends):
+            step(f"runs on {backend}", index / len(backends))
+            found.append(_check(model, backend, arrays, str(chosen)))
+    return found
+
+
+def _check(model: Model, backend: BackendName, arrays: Mapping[str, NDArray[Any]], guess: str) -> BackendCheck:
+    import numpy as np
+
+    from perframe.backends import waiting_for_kernels
+    from perframe.execution.worker import Worker
+
+    try:
+        with waiting_for_kernels(), Worker(model, backend) as worker:
+            begin = time.perf_counter()
+            worker.schedule(dict(arrays))
+            outputs = [worker.peek_output(name) for name in model.output_names]
+            values = [output.download_to_array() for output in outputs if hasattr(output, "download_to_array")]
+            first = time.perf_counter() - begin
+            uses, steps = [part.memory_use for part in worker.parts.planned_parts()], worker.report()
+            ran = {(step.layer, str(step.backend)) for step in steps if step.operator}
+            return BackendCheck(
+                backend,
+                None,
+                tuple(worker.fallbacks),
+                dict(Counter(where for _, where in ran)),
+                _weights(model),
+                max((use.workspace for use in uses), default=0),
+                first,
+                all(bool(np.isfinite(value).all()) for value in values if value.dtype.kind == "f"),
+            )
+    except PerframeError as error:
+        of_shapes = isinstance(error, (InferenceError, InputError)) and not isinstance(error, BackendError)
+        return BackendCheck(backend, str(error), guess=guess if of_shapes else "")
+
+
+def _weights(model: Model) -> int:
+    """The bytes of a model's constants, those of its bodies too."""
+    bodies = [body for layer in model.layers for body in layer.attributes.get("bodies", {}).values()]
+    return sum(value.nbytes for value in model.constants.values()) + sum(map(_weights, bodies))
+
+
+def passes(found: Sequence[BackendCheck], strict: bool) -> bool:
+    """Whether the model ran on all backends; with `strict` also whether no layer fell back."""
+    return all(one.error is None and not (strict and one.fallbacks) for one in found)
+
+
+def to_json(found: Sequence[BackendCheck]) -> str:
+    """The report for a machine."""
+    return json.dumps([asdict(one) for one in found], indent=2)
+
+
+def show(name: str, found: Sequence[BackendCheck], console: Console) -> None:
+    """Print the report for a person."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("backend", "runs", "layers", "weights", "workspace", "first run", box=None, header_style="dim")
+    for one in found:
+        if one.error is not None:
+            table.add_row(one.backend, Text("?", "yellow") if one.guess else Text("no", "red"))
+            continue
+        where = ", ".join(f"{count} on {place}" for place, count in sorted(one.layers.items()))
+        sizes = (bytes_text(one.weights), bytes_text(one.workspace), seconds_text(one.first))
+        table.add_row(one.backend, "yes" if one.finite else Text("yes, to NaN or infinity", "yellow"), where, *sizes)
+    console.print(Text(name, "bold"), table, sep="\n")
+    for one in found:
+        if one.error is not None:
+            verdict = "cannot run it"
+            if one.guess:
+                verdict = f"cannot be judged without sizes. These do not fit: {one.guess}. Set the right ones"
+            console.print(Text(f"{one.backend} {verdict}: {one.error}"))
+        for fallback in one.fallbacks:
+            text = f"{one.backend}: {fallback.layer} ({fallback.operator}) runs on the CPU: {fallback.reason}"
+            console.print(Text(f"{text}; {fallback.elements:,} elements cross over"))

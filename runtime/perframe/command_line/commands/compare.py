@@ -1,8 +1,12 @@
-"""The command `perframe compare`."""
+"""`perframe compare`: a model's layers against their definitions, or its values against another model's."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +24,16 @@ from perframe.command_line.options import (
     check_backends,
     console,
 )
+from perframe.command_line.progress import progress_bar
+
+if TYPE_CHECKING:
+    from perframe.backends import BackendName
+    from perframe.backends.precision import Precision
+    from perframe.execution.layer_check import Comparison
+    from perframe.inspection.bisecting import Culprit
+    from perframe.model import Model
+
+UNOPTIMIZED = "unoptimized"
 
 
 @takes_key
@@ -43,15 +57,83 @@ def compare(
     """Run a model layer by layer, and compare each layer with its definition, or with another model that has the same
     values, or, for float16, with a run in float32; exit status 1 if one differs.
     """
+    from rich.text import Text
+
     from perframe.backends.precision import Precision
-    from perframe.command_line.compare import as_json as to_json
-    from perframe.command_line.compare import examine, show, write
     from perframe.command_line.sources import parse_dims
+    from perframe.inspection.comparison import error_marks, show
+    from perframe.inspection.page import write_page
 
     (place,) = check_backends([backend])
     found = examine(model, against, given or (), place, parse_dims(dims), seed, Precision(weights, activations))
     if html is not None:
-        write(html, found)
-    typer.echo(to_json(found)) if as_json else show(found, console())
-    if not found.agrees:
+        write_page(html, found.model, None, error_marks(found.comparisons), found.dims, model)
+    if as_json:
+        typer.echo(to_json(found))
+    else:
+        show(found.comparisons, console(), found.model.output_names)
+        if found.culprit is not None:
+            console().print(Text(str(found.culprit), "bold red"))
+    if not all(one.agrees for one in found.comparisons):
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A model and the comparisons of its values."""
+
+    model: Model
+    dims: Mapping[str, int]
+    comparisons: Sequence[Comparison]
+    culprit: Culprit | None = None  # the pass from which on outputs differ
+
+
+def examine(
+    name: str,
+    against: str,
+    given: Sequence[str],
+    backend: BackendName,
+    dims: Mapping[str, int],
+    seed: int,
+    precision: Precision,
+) -> Compared:
+    """Load the models and compare them. `against` is a model, "onnxruntime", "unoptimized" or "" for the definitions,
+    or, with halves, for float32. If the model's outputs differ, and would not without passes, the pass is found.
+
+    Raises ModelError, InputError and MissingExtraError.
+    """
+    from perframe.command_line.sources import loaded_model, model_inputs, named_model
+    from perframe.inspection.bisecting import culprit
+    from perframe.inspection.comparison import ONNXRUNTIME, all_values, compare, onnxruntime_values
+
+    model = loaded_model(name, seed)
+    arrays, chosen = model_inputs(model, given, dims, seed, likely=True)
+    sizes = {**dims, **chosen.sizes}
+    wanted: Mapping[str, Any] | None = None
+    if against == ONNXRUNTIME:
+        as_filed, source = loaded_model(name, seed, optimize=False), named_model(name, seed)
+        wanted = onnxruntime_values(as_filed, arrays, source)
+    elif against:
+        other = name if against == UNOPTIMIZED else against
+        wanted = all_values(loaded_model(other, seed, optimize=against != UNOPTIMIZED), arrays)
+    with progress_bar() as step:
+        step(f"runs {len(model.layers)} layers on {backend}, and compares them", 0.5)
+        found = compare(model, arrays, backend, against=wanted, **asdict(precision))
+    at_fault = None
+    wrong = {one.output for one in found if not one.agrees} & set(model.output_names)
+    if wanted is not None and wrong and not precision.has_halves:
+        at_fault = culprit(partial(loaded_model, name, seed), arrays, wanted, backend)
+    return Compared(model, sizes, found, at_fault)
+
+
+def to_json(compared: Compared) -> str:
+    """The report for a machine."""
+    from perframe.inspection.comparison import ValueComparison
+
+    rows = []
+    for one in compared.comparisons:
+        more: dict[str, Any] = {"is_origin": one.is_origin} if isinstance(one, ValueComparison) else {}
+        if compared.culprit is not None and not one.agrees and one.output in compared.model.output_names:
+            more["culprit"] = asdict(compared.culprit)
+        rows.append(asdict(one) | more)
+    return json.dumps(rows, indent=2)

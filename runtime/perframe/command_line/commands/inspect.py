@@ -1,13 +1,29 @@
-"""The command `perframe inspect`."""
+"""`perframe inspect`: a model's inputs, outputs and layers, and the effect of the passes."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from perframe.command_line.keys import takes_key
 from perframe.command_line.options import BACKENDS, AsJson, Dims, HtmlPage, ModelName, check_backends, console, say
+from perframe.command_line.progress import progress_bar
+from perframe.command_line.units import bytes_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from perframe.backends import BackendName
+    from perframe.inspection import ModelFacts
+    from perframe.inspection.facts import Dims as Shape
+    from perframe.inspection.facts import LayerFacts
+    from perframe.model import Model
+
+FULLEST = 10  # layers that the report on memory lists
 
 
 @takes_key
@@ -24,8 +40,6 @@ def inspect(
     dims: Dims = "",
 ) -> None:
     """Show a model's layers and what optimization changes; with --memory, its memory use."""
-    from perframe.command_line.inspect import as_json as to_json
-    from perframe.command_line.inspect import examine, examine_memory, show, show_memory, write_graph
     from perframe.command_line.sources import parse_dims
 
     if memory:
@@ -42,3 +56,145 @@ def inspect(
         typer.echo(to_json(facts))
     else:
         show(facts, console())
+
+
+def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None) -> ModelFacts:
+    """Load a model by path or name, and report on it. Raises ModelError."""
+    from perframe.command_line.sources import loaded_model
+    from perframe.inspection import inspect
+
+    as_filed = loaded_model(name, optimize=False, dims=dims)
+    return inspect(loaded_model(name, dims=dims) if optimize else as_filed, as_filed)
+
+
+def write_graph(path: Path, name: str, optimize: bool, dims: dict[str, int], profile: BackendName | None) -> None:
+    """Draw a model on a page, beside the file's model. Times on the backend `profile` color the layers."""
+    from perframe.command_line.sources import loaded_model
+    from perframe.inspection.page import Mark, write_page
+
+    as_filed = loaded_model(name, optimize=False, dims=dims)
+    model = loaded_model(name, dims=dims) if optimize else as_filed
+    with progress_bar() as step:
+        step(f"times the layers on {_place(profile)}" if profile else "", 0.2)
+        marks = {f"time on {_place(profile)}": Mark(_seconds(model, dims, profile), "s")} if profile else None
+        step("draws the page", 0.8)
+        write_page(path, model, as_filed if optimize else None, marks, dims, name)
+
+
+def _place(backend: str) -> str:
+    return "the cpu" if backend == "cpu" else backend
+
+
+def _seconds(model: Model, dims: dict[str, int], backend: BackendName, repeats: int = 5) -> dict[str, float]:
+    """The time of each layer on a backend by its name, in seconds. The backend may run several layers as one."""
+    from perframe.command_line.sources import model_inputs
+    from perframe.execution.worker import Worker
+
+    seconds: dict[str, float] = {}
+    arrays, _ = model_inputs(model, (), dims, likely=True)
+    with Worker(model, backend) as worker:
+        for output in worker.schedule(arrays).report(repeats):
+            seconds[output.layer] = seconds.get(output.layer, 0.0) + (output.seconds or 0.0)
+    return seconds
+
+
+@dataclass(frozen=True)
+class MemoryFacts:
+    """The memory of a run on the CPU, in bytes.
+
+    `weights` is the size of the model's constants. `packed` is the size of the values that kernels read instead of
+    them. `arena` is the memory that all values within a run share. `layers` has the live part of it for each layer.
+    """
+
+    weights: int
+    packed: int
+    arena: int
+    layers: list[tuple[str, int]]
+
+
+def examine_memory(name: str, dims: dict[str, int] | None = None) -> MemoryFacts:
+    """Load a model and run it once on the CPU. Open dims that `dims` lacks are chosen. Raises ModelError."""
+    import perframe as pf
+    from perframe.command_line.sources import loaded_model, model_inputs
+
+    model = loaded_model(name)
+    with pf.Worker(model) as worker:
+        worker.schedule(model_inputs(model, (), dims)[0]).peek_output()
+        parts = worker.memory_use
+    return MemoryFacts(
+        weights=sum(part.constants for part in parts),
+        packed=sum(part.packed for part in parts),
+        arena=max((part.workspace for part in parts), default=0),  # parts run one after the other
+        layers=[layer for part in parts for layer in part.live],
+    )
+
+
+def show_memory(facts: MemoryFacts, console: Console) -> None:
+    """Print the report for a person: the sums, and the layers during which most memory is live."""
+    from rich.table import Table
+    from rich.text import Text
+
+    for what, size in (("weights", facts.weights), ("packed weights", facts.packed), ("arena", facts.arena)):
+        console.print(f"  {what:16}{bytes_text(size)}")
+    table = Table("layer", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("live in the arena", justify="right")
+    for layer, size in sorted(facts.layers, key=lambda item: -item[1])[:FULLEST]:
+        table.add_row(Text(layer), bytes_text(size))
+    console.print("", table)
+
+
+def to_json(facts: ModelFacts | MemoryFacts) -> str:
+    """The report for a machine."""
+    return json.dumps(asdict(facts), indent=2)
+
+
+def show(facts: ModelFacts, console: Console) -> None:
+    """Print the report for a person."""
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(Text(facts.name, "bold"))
+    if facts.producer or facts.opsets:
+        opsets = ", ".join(f"{domain} {version}" for domain, version in facts.opsets.items())
+        console.print(Text(f"  made by {facts.producer or 'an unknown program'}, opset {opsets}"))
+    for title, values in (("in", facts.inputs), ("out", facts.outputs)):
+        for value in values:
+            console.print(Text(f"  {title:4}{value.name}  {value.dtype} {shape_text(value.shape)}"))
+    console.print(
+        f"  {len(facts.layers)} layers, {len(facts.constants)} constants with {facts.parameters:,} values "
+        f"({bytes_text(facts.constant_bytes)})"
+        + ("\n" if facts.multiply_adds is None else f", {facts.multiply_adds:,} multiply-adds\n")
+    )
+    table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for title in ("parameters", "multiply-adds"):
+        table.add_column(title, justify="right")
+    table.add_column("on a GPU")
+    for layer in facts.layers:
+        shapes = "  ".join(shape_text(shape) for shape in layer.shapes)
+        operators = " + ".join([layer.op, *layer.epilogue])
+        numbers = [f"{number:,}" if number else "" for number in (layer.parameters, layer.multiply_adds)]
+        table.add_row(Text(layer.name), operators, shapes, *numbers, _on_gpu(layer))
+    console.print(table)
+    _show_passes(facts, console)
+
+
+def shape_text(shape: Shape) -> str:
+    """A shape as text, such as "(1, batch, ?)"; "?" if its rank is unknown."""
+    return "?" if shape is None else f"({', '.join('?' if dim is None else str(dim) for dim in shape)})"
+
+
+def _on_gpu(layer: LayerFacts) -> str:
+    """Where a layer runs if the backend is a GPU, as a word."""
+    from perframe.inspection.placement import HOST
+
+    reason = layer.backends["gpu_compute"]
+    return "host" if reason.startswith(HOST) else {"": "yes", "?": "?"}.get(reason, "on the CPU")
+
+
+def _show_passes(facts: ModelFacts, console: Console) -> None:
+    before, after = (sum(counts[when] for counts in facts.operators.values()) for when in (0, 1))
+    changed = {op: counts for op, counts in facts.operators.items() if counts[0] != counts[1]}
+    if not changed:
+        return
+    listed = ", ".join(f"{op} {was} → {now}" for op, (was, now) in changed.items())
+    console.print(f"\nThe passes made {after} layers of {before}: {listed}")

@@ -1,20 +1,58 @@
-"""The command `perframe models`."""
+"""`perframe models`: the shipped models, with their sizes, inputs and outputs."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from perframe.command_line.options import AsJson, console
 
+if TYPE_CHECKING:
+    pass
+
 
 def models(as_json: AsJson = False) -> None:
     """List the models that ship with perframe. Their names work wherever a model file does."""
-    from perframe.command_line.models import shipped_models, show
-
     found = shipped_models()
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     else:
         show(found, console())
+
+
+def shipped_models() -> list[dict[str, Any]]:
+    """Facts about each shipped model, for JSON."""
+    from perframe.importers.loading import load
+    from perframe.importers.shipped import LICENSE, MODELS
+
+    found = []
+    for shipped in MODELS.values():
+        model = load(shipped.path, optimize=False)
+        found.append(
+            {
+                "name": shipped.name,
+                "purpose": shipped.purpose,
+                "bytes": shipped.path.stat().st_size,
+                "license": LICENSE,
+                "inputs": {value.name: f"{value.dtype} {value.shape}" for value in model.inputs},
+                "outputs": {value.name: f"{value.dtype} {value.shape}" for value in model.outputs},
+                "path": str(shipped.path),
+            }
+        )
+    return found
+
+
+def show(models: Sequence[dict[str, Any]], console: Any) -> None:
+    """Print the models, a paragraph each."""
+    for model in models:
+        size = f"{model['bytes'] / 1000:.0f} KB, {model['license']}"
+        console.print(f"{model['name']}: {model['purpose']} ({size})", highlight=False, soft_wrap=True)
+        for kind in ("inputs", "outputs"):
+            for name, what in model[kind].items():
+                console.print(f"  {kind[:-1]:<6} {name}: {what}", highlight=False, soft_wrap=True)
+    console.print(
+        '\nUse a name wherever a model file goes: pf.load("painter"), perframe inspect painter', soft_wrap=True
+    )

@@ -1,15 +1,26 @@
-"""The command `perframe optimize`."""
+"""`perframe optimize`: what each pass did to a model, and what it refused."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from perframe.command_line.keys import takes_key
 from perframe.command_line.options import AsJson, Dims, ModelName, Seed, console, say
+from perframe.command_line.progress import progress_bar
+from perframe.command_line.units import bytes_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from perframe.model import Model
+    from perframe.model.report import OptimizationReport, Size
+
+REFUSALS = 8  # of one pass, on the screen
 
 
 @takes_key
@@ -28,7 +39,6 @@ def optimize(
 ) -> None:
     """Make a model smaller and faster without changing its results, and show how."""
     import perframe as pf
-    from perframe.command_line.optimize import explained, report_of, show
     from perframe.command_line.sources import loaded_model, parse_dims
     from perframe.exporters.saving import check_name
 
@@ -45,3 +55,81 @@ def optimize(
         show(loaded.name, report, console(), explain)
         if out is not None:
             say(f"{out}: {out.stat().st_size:,} bytes")
+
+
+def report_of(model: Model) -> OptimizationReport:
+    """The report of a model's passes."""
+    from perframe.backends import evaluator
+    from perframe.passes import optimize
+
+    return model.report or optimize(model, evaluator())  # a file of an optimized model is loaded without passes
+
+
+def explained(model: Model, stop_after: int | None = None) -> OptimizationReport:
+    """Run the passes on a model that was loaded without them, and return their report with the origins of layers."""
+    from perframe.backends import evaluator
+    from perframe.passes import optimize
+
+    model.preparations = None
+    with progress_bar() as progress:
+        return optimize(model, evaluator(), progress, stop_after, explain=True)
+
+
+def show(name: str, report: OptimizationReport, console: Console, explain: bool) -> None:
+    """Print the report for a person: the sums, and with `explain` each pass with what it did and refused, and where
+    layers come from.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(Text(name, "bold"))
+    console.print(f"  {_sizes(report.before)}\n  {_sizes(report.after)} after the passes")
+    if not explain:
+        return
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for title in ("#", "pass"):
+        table.add_column(title)
+    for title in ("changes", "layers", "constants", "multiply-adds"):
+        table.add_column(title, justify="right")
+    for one in report.passes:
+        if one.changes:
+            before, after = one.before, one.after
+            table.add_row(
+                str(one.number),
+                f"{one.name} ({one.body})" if one.body else one.name,
+                str(one.changes),
+                _difference(before.layers, after.layers),
+                _difference(before.bytes, after.bytes, bytes_text),
+                _difference(before.multiply_adds, after.multiply_adds),
+            )
+    console.print()
+    console.print(table)
+    for name, refusals in report.refusals.items():
+        console.print(f"\n{name} refused {len(refusals)} layer{'s' if len(refusals) > 1 else ''}", style="dim")
+        for refusal in refusals[:REFUSALS]:
+            console.print(Text(f"  {refusal}"))
+        if len(refusals) > REFUSALS:
+            console.print(f"  and {len(refusals) - REFUSALS} more: --json lists all")
+
+    made = [origin for origin in report.origins if origin.is_changed]
+    if made:
+        console.print(f"\n{len(made)} layers were made of others", style="dim")
+    for origin in made:
+        console.print(Text(f"  {origin}"))
+    if report.gone:
+        console.print(
+            f"\n{len(report.gone)} layers of the file are in none: constants, twins, or without effect", style="dim"
+        )
+    for layer in report.gone:
+        console.print(Text(f"  {layer}"))
+
+
+def _sizes(size: Size) -> str:
+    work = "" if size.multiply_adds is None else f", {size.multiply_adds:,} multiply-adds"
+    return f"{size.layers:,} layers, {bytes_text(size.bytes)} of constants{work}"
+
+
+def _difference(before: int | None, after: int | None, text: Callable[[int], str] = "{:,}".format) -> str:
+    if before is None or after is None or before == after:
+        return ""
+    return f"{'+' if after > before else '−'}{text(abs(after - before))}"

@@ -18,6 +18,7 @@ from perframe.command_line.options import (
     check_backends,
     console,
 )
+from perframe.command_line.progress import progress_bar
 
 
 def process(
@@ -50,7 +51,6 @@ def process(
     """Run a model or a script on each picture of a video or folder. Run the same command again to resume."""
     import perframe as pf
     from perframe.command_line.pictures import parse_numbers
-    from perframe.command_line.progress import progress_bar
     from perframe.command_line.sources import named_model, parse_dims
 
     (place,) = check_backends([backend])

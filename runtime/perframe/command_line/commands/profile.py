@@ -1,10 +1,11 @@
-"""The command `perframe profile`."""
+"""What `perframe profile` measures."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +20,12 @@ from perframe.command_line.options import (
     check_backends,
     console,
 )
+from perframe.command_line.progress import progress_bar
+
+if TYPE_CHECKING:
+    from perframe.backends import BackendName
+    from perframe.model import Model
+    from perframe.profiling.profile import Profile
 
 
 @takes_key
@@ -42,7 +49,6 @@ def profile(
     dims: Dims = "",
 ) -> None:
     """Time each layer of a model: milliseconds, bytes, operations a second, and frame times."""
-    from perframe.command_line.profile import measure
     from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
     from perframe.profiling.page import write_page
     from perframe.profiling.peak import peak_of
@@ -62,3 +68,25 @@ def profile(
         typer.echo(json.dumps(facts(measured, peaks), indent=2))
     else:
         show(measured, console(), peaks, layers)
+
+
+def measure(model: Model, inputs: Mapping[str, Any], backend: BackendName, frames: int) -> Profile:
+    """Warm up, and profile `runs` runs with these inputs; each is read back before the next begins."""
+    from perframe.execution.worker import Worker
+    from perframe.profiling.profile import Profile
+
+    profile = Profile()
+    with progress_bar() as step, Worker(model, backend) as worker:
+        step("compiles and warms up", 0.0)
+        worker.warmup(dict(inputs))
+        with profile:
+            for frame in range(frames):
+                profile.frame()
+                step("runs", frame / frames)
+                worker.schedule(dict(inputs))
+                for name in model.output_names:
+                    output = worker.peek_output(name)
+                    if hasattr(output, "readback_request"):
+                        output.readback_request().result(wait=True)
+            profile.frame()
+    return profile

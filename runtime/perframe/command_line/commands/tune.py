@@ -1,10 +1,11 @@
-"""The command `perframe tune`."""
+"""What `perframe tune` prints."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +21,13 @@ from perframe.command_line.options import (
     console,
     say,
 )
+from perframe.command_line.progress import progress_bar
+from perframe.command_line.units import seconds_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from perframe.execution.tuning import Trial
 
 
 @takes_key
@@ -34,9 +42,7 @@ def tune(
 ) -> None:
     """Find the fastest variants of a model's GPU kernels and remember them for this driver."""
     from perframe.backends import gl_choices
-    from perframe.command_line.progress import progress_bar
     from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
-    from perframe.command_line.tune import show
     from perframe.execution import tuning
 
     (place,) = check_backends([backend])
@@ -50,3 +56,16 @@ def tune(
     else:
         show(found, console())
         say(f"variants are kept in {path}" if path.is_file() else "the defaults are the fastest here")
+
+
+def show(found: Sequence[Trial], console: Console) -> None:
+    """Print a table: the time of a run with each variant of each kernel, and which one was chosen."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("kernel", "chosen", "before", "a run with each variant"):
+        table.add_column(column)
+    for trial in found:
+        times = ", ".join(f"{variant} {seconds_text(time)}" for variant, time in sorted(trial.seconds.items()))
+        table.add_row(trial.kernel, trial.chosen, trial.before, times)
+    console.print(table)

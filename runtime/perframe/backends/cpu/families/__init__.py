@@ -1,1 +1,64 @@
-"""The lowering of each family of layers to steps of the CPU."""
+"""The lowering of each family of layers to steps of the CPU, a file a family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
+from perframe.backends.protocol import LayerLike
+from perframe.errors import ModelError
+from perframe.layers.homes import read_family
+
+Inputs = Sequence[Operand | None]
+Outputs = Sequence[Operand]
+
+
+@dataclass(frozen=True)
+class CpuFamily:
+    """The functions of a family's file. `form` is the form of the layer for its shapes.
+
+    - `compute(layer, form, arrays, outputs)` returns the outputs' values, computed by NumPy. Between plans, outputs are
+      partial tensors, or None if an input is no tensor.
+    - `lower(layer, form, inputs, outputs, scratch)` returns native steps, or None for dtypes without a kernel.
+    - `takes_gaps(layer, inputs, outputs)` returns the values that may have gaps between their rows.
+    - `overwrites(layer)` returns the index of the input that the layer may overwrite.
+    - `WIDENS` says, perhaps by the form, whether float16 is computed in float32 where there is no kernel.
+    """
+
+    compute: Callable[[LayerLike, Any, Sequence[Any], Any], Iterable[Any]]
+    lower: Callable[[LayerLike, Any, Inputs, Outputs, Scratch], list[NativeStep] | None] | None = None
+    takes_gaps: Callable[[LayerLike, Inputs, Outputs], list[Operand]] | None = None
+    overwrites: Callable[[LayerLike], int | None] | None = None
+    WIDENS: bool | Callable[[Any], bool] = False
+
+    def widens(self, form: Any) -> bool:
+        """Whether a layer of this form computes float16 in float32."""
+        return self.WIDENS(form) if callable(self.WIDENS) else self.WIDENS
+
+
+def family_of(layer: LayerLike) -> CpuFamily:
+    """Return the family that runs a layer, or the computation that its declaration has. Raises ModelError."""
+    computed_by = layer.declaration.computed_by
+    if computed_by is None:
+        return _family(layer.family)
+
+    def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Any) -> Iterable[Any]:
+        made: Iterable[Any] = computed_by(inputs, outputs, **layer.declaration.with_defaults(layer.attributes))
+        return made
+
+    return CpuFamily(compute)
+
+
+@cache
+def _family(name: str) -> CpuFamily:
+    found = read_family(CpuFamily, name, "backends.cpu.families")
+    if found is None:
+        raise ModelError(
+            f"nothing computes the layers of the family {name!r}: declare their values with @<layer>.compute, name a "
+            f"family whose form they have, or write backends/cpu/families/{name.rpartition('.')[2]}.py in their package"
+        )
+    return found

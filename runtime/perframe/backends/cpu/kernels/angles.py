@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from numba import float32, float64, int32, int64, uint64
 
-from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import float_to_bits, select
 
 # pi with enough digits to reduce the largest float32

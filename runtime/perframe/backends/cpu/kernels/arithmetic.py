@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import int32s, int64s
 from perframe.backends.cpu.kernels.request import (
     ALIKE,

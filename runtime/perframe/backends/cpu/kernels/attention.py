@@ -11,13 +11,13 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import ATTENTION
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.math import exp_of_negative, tanh
 from perframe.backends.cpu.kernels.memory import add_in_any_order, bools, floats, int64s
 from perframe.backends.cpu.kernels.sizes import ATTENTION_ROWS, LANES, PANEL, QUERIES, ROWS, SCORES
 from perframe.backends.cpu.kernels.strides import offset_of
-from perframe.backends.cpu.kernels.tile import multiply_tile
+from perframe.backends.cpu.kernels.tile import RightPanel, Sums, TileResult, multiply_tile, one_run
 from perframe.backends.cpu.kernels.vector import (
     at_least,
     largest_of,
@@ -70,26 +70,11 @@ def _multiply(a, pitch, rows, b, b_depth, first, depth, columns, c, c_pitch, row
             target = c + (row * c_pitch + j) * 4
             multiply_tile(
                 high,
-                a + row * pitch * 4,
-                pitch,
-                panel,
-                target,
-                c_pitch,
-                depth,
-                1,
-                0,
-                1,
-                0,
-                0,
-                0,
-                target if row_of == 0 else row_of,
-                c_pitch if row_of == 0 else 0,
-                0,
-                0,
-                LOWEST,
-                float32(math.inf),
-                following,
-                count,
+                one_run(a + row * pitch * 4, pitch, depth),
+                RightPanel(panel, following, 0, 0),
+                Sums(target, c_pitch, 0, 0) if row_of == 0 else Sums(row_of, 0, 0, 0),
+                TileResult(target, c_pitch, count),
+                (LOWEST, float32(math.inf)),
             )
             row += high
 

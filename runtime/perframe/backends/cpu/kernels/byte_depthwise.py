@@ -11,9 +11,9 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.depthwise_tile import TILE
 from perframe.backends.cpu.kernels.fields import BYTE_DEPTHWISE
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import bools, floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.kernels.vector import (

@@ -20,8 +20,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from perframe.backends.cpu.kernels import dot_tile
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.emit import function_of, number
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import bools
 from perframe.backends.cpu.kernels.sizes import AMX_ROWS, GROUP, LANES, PANEL, REGISTERS
 from perframe.backends.cpu.kernels.vector import I32, I64, declare, splat_of

@@ -6,38 +6,16 @@ import inspect
 from importlib import import_module
 from typing import Any
 
-import llvmlite.binding as llvm
 from numba import njit, types
-from numba.core import config
+
+from perframe.backends.cpu.kernels import angles, math, powers
+from perframe.backends.cpu.kernels.inlining import OPTIONS, inline
 
 SIGNATURE = types.void(types.int64, types.int64, types.int64)
-
-# Division by zero gives infinity, as in NumPy and GLSL. NaN and infinity keep their meaning, so of the fast-math flags
-# only contraction is set.
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "boundscheck": False}
-
-
-llvm.initialize_native_asmparser()  # a kernel has lines of assembly
-# LLVM's model of these processors is incomplete: it ends the process in the middle of some kernels
-_STAND_INS = {"oryon-1": "cortex-x1"}
-if config.CPU_NAME is None and llvm.get_host_cpu_name() in _STAND_INS:
-    config.CPU_NAME = _STAND_INS[llvm.get_host_cpu_name()]
-    config.CPU_FEATURES = llvm.get_host_cpu_features().flatten()
-if config.CPU_FEATURES is None and llvm.get_host_cpu_features().get("avx512f"):
-    # By default LLVM uses only half of these CPUs' vectors, which makes formulas a third slower. If the program has
-    # compiled with Numba before, this setting comes too late.
-    config.CPU_FEATURES = f"{llvm.get_host_cpu_features().flatten()},-prefer-256-bit"
-
-
-def inline(function: Any) -> Any:
-    """Mark a helper of kernels. LLVM inlines it, since it cannot vectorize loops with calls."""
-    return njit(forceinline=True, **OPTIONS)(function)
 
 
 def compile_kernel(name: str, text: str) -> tuple[bytes, str]:
     """Object code of a kernel, and the symbol of its function."""
-    from perframe.backends.cpu.kernels import angles, math, powers
-
     package, _, kernel = name.rpartition(":")
     file, _, function = kernel.partition(".")
     namespace: dict[str, Any] = {**vars(angles), **vars(powers), **vars(math), "inline": inline}

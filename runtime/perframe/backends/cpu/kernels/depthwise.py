@@ -10,10 +10,10 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.depthwise_tile import TILE, depthwise_tile, kind_of
 from perframe.backends.cpu.kernels.fields import DEPTHWISE, LINES_POOL
 from perframe.backends.cpu.kernels.finish import finish_rows
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES
 from perframe.backends.cpu.kernels.vector import (

@@ -8,7 +8,7 @@ from typing import Any
 from numba import types, uint8
 
 from perframe.backends.cpu.kernels import fields
-from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import POINTERS, float_to_half, half_to_float
 from perframe.backends.cpu.kernels.vector import stack_numbers
 

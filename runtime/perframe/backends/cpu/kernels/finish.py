@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import FINISH
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import call_kernel, floats, int64s
 
 field = FINISH.at

@@ -6,8 +6,8 @@ from typing import Any
 
 from numba import int64
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import GATHER, GATHER_ELEMENTS, GATHER_ERROR, GATHER_TUPLES
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import bools, int32s, int64s, shorts
 from perframe.backends.cpu.kernels.strides import offset_of
 from perframe.backends.cpu.kernels.vector import copy_floats

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import GEMM, PACK, SCALE
 from perframe.backends.cpu.kernels.finish import finish_rows
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
 from perframe.backends.cpu.kernels.strides import batch_offsets, offset_of
-from perframe.backends.cpu.kernels.tile import multiply_tile
+from perframe.backends.cpu.kernels.tile import LeftRows, RightPanel, Sums, TileResult, multiply_tile
 from perframe.backends.cpu.kernels.transpose import transpose
 from perframe.backends.cpu.kernels.vector import (
     copy_floats,
@@ -164,28 +164,15 @@ def build() -> Any:
                                             _widen(more, addend_pitch, square, rows, n[field.addend_columns] - j)
                                             more, more_pitch = square, PANEL
                                 from_tap = ((ox - ox0) * sx + j0 * dx) * pitch
+                                first = source + (line * up + i0 * down + from_tap) * 4
+                                tap = panel + (i0 * kx + j0) * tap_step * 4
                                 multiply_tile(
                                     rows,
-                                    source + (line * up + i0 * down + from_tap) * 4,
-                                    sx * pitch,
-                                    panel + (i0 * kx + j0) * tap_step * 4,
-                                    c,
-                                    out_pitch,
-                                    run,
-                                    high,
-                                    down,
-                                    runs,
-                                    across,
-                                    (channels - deep) * packed,
-                                    (kx - (j1 - j0)) * tap_step,
-                                    initial,
-                                    initial_pitch,
-                                    more,
-                                    more_pitch,
-                                    limits[0] if is_last else limits[2],
-                                    limits[1] if is_last else limits[3],
-                                    following,
-                                    count,
+                                    LeftRows(first, sx * pitch, run, high, down, runs, across),
+                                    RightPanel(tap, following, (channels - deep) * packed, (kx - (j1 - j0)) * tap_step),
+                                    Sums(initial, initial_pitch, more, more_pitch),
+                                    TileResult(c, out_pitch, count),
+                                    (limits[0], limits[1]) if is_last else (limits[2], limits[3]),
                                 )
                                 following += depth * packed
                                 if is_last and finish:

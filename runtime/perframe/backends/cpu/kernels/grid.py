@@ -6,8 +6,8 @@ from typing import Any
 
 from numba import float32, int32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import GRID
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.math import floor, round_even
 from perframe.backends.cpu.kernels.memory import floats, int32s, int64s, select
 from perframe.backends.cpu.kernels.sizes import BORDER, CUBIC, LANES, LINEAR, NEAREST, POINT_BLOCK, REFLECTION, ZEROS

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import float32, int32
 
-from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import bits_to_float, float_to_bits, select
 
 __all__ = ["float32", "int32"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import MOVE
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import bools, int32s, int64s, shorts
 from perframe.backends.cpu.kernels.sizes import LANES, STRIP
 from perframe.backends.cpu.kernels.transpose import deinterleave, interleave

@@ -6,8 +6,8 @@ from typing import Any
 
 from numba import float32, int64
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import NMS
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import float_to_bits, floats, int64s, product
 from perframe.backends.cpu.kernels.sizes import BOX_BLOCK, LANES
 from perframe.backends.cpu.kernels.vector import (

@@ -6,8 +6,8 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import NEIGHBOURS, SOFTMAX
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.math import exp_of_negative, log, maximum
 from perframe.backends.cpu.kernels.memory import add_in_any_order, floats, int64s
 from perframe.backends.cpu.kernels.powers import power

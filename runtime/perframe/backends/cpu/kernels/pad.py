@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import PAD
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import bools, int32s, int64s, shorts
 from perframe.backends.cpu.kernels.sizes import PAD_CONSTANT, PAD_EDGE, PAD_REFLECT
 from perframe.backends.cpu.kernels.vector import copy_floats

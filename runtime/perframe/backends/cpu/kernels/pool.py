@@ -9,8 +9,8 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import POOL
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.math import maximum
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES

@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numba import float32, float64, int32, int64
 
-from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.math import exp, log, log1p
 from perframe.backends.cpu.kernels.memory import bits_to_double, bits_to_float, float_to_bits, select
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from numba import float32, int64
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import EXTENT, OWN_RANGE, QUANTIZE, QUANTIZE_COLUMNS
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import POINTERS, bools, floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.kernels.vector import (

@@ -7,9 +7,9 @@ from typing import Any
 from numba import int32
 
 from perframe.backends.cpu.kernels.byte_tile import READ_ROWS, TILE_ROWS, tile_of
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import QUANTIZED
 from perframe.backends.cpu.kernels.finish import finish_rows
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import bools, floats, int32s, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROW_SUMS, SUMS
 from perframe.backends.cpu.kernels.strides import batch_offsets

@@ -11,11 +11,11 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import RECURRENT
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL
-from perframe.backends.cpu.kernels.tile import multiply_tile
+from perframe.backends.cpu.kernels.tile import RightPanel, Sums, TileResult, multiply_tile, one_run
 from perframe.backends.cpu.kernels.vector import (
     add,
     at_least,
@@ -73,9 +73,8 @@ def _multiply(rows, a, depth, panels, c, columns, initial, pitch):
         wide, panel = min(PANEL, columns - column), panels + column * depth * 4
         first = initial + column * 4
         target = c + column * 4
-        sides = (a, depth, panel, target, columns)
-        run = (depth, 1, 0, 1, 0, 0, 0)
-        multiply_tile(rows, *sides, *run, first, pitch, 0, 0, low, high, panel, wide)
+        left, result = one_run(a, depth, depth), TileResult(target, columns, wide)
+        multiply_tile(rows, left, RightPanel(panel, panel, 0, 0), Sums(first, pitch, 0, 0), result, (low, high))
 
 
 @inline

@@ -7,8 +7,8 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import REDUCE, REDUCE_COLUMNS
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.math import exp, is_inf, log, maximum, minimum
 from perframe.backends.cpu.kernels.memory import add_in_any_order, floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, RUN

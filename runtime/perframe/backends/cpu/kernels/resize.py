@@ -6,8 +6,8 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import REPEAT, RESIZE, RESIZE_PLANES
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import bools, floats, int32s, int64s, shorts
 from perframe.backends.cpu.kernels.sizes import COLUMNS, LANES, SLOTS
 from perframe.backends.cpu.kernels.vector import (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numba import float32, int64
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import GATHER_ERROR, ROI
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.math import ceil, floor
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, NOT_FINITE

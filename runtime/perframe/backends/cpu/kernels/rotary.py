@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import ROTARY
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.strides import offset_of
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import ARG, MARKS, TOP
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import POINTERS, floats, int64s
 from perframe.backends.cpu.kernels.sizes import FEW_ELEMENTS, ROWS_TOGETHER, RUN
 from perframe.backends.cpu.kernels.transpose import transpose

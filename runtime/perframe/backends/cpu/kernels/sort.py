@@ -6,8 +6,8 @@ from typing import Any
 
 from numba import float32, int32, int64
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import SORT
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import POINTERS, float_to_bits, int64s
 from perframe.backends.cpu.kernels.vector import stack_block
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import BATCH_STEPS
+from perframe.backends.cpu.kernels.inlining import inline
 
 field = BATCH_STEPS.at
 

@@ -9,13 +9,15 @@ at the end of a line leaves out some of a line's taps, and skips what the panel 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
+from numba.core.cgutils import unpack_tuple
 from numba.extending import intrinsic
 
 from perframe.backends.cpu.kernels.emit import POINTER, Emitter, as_arguments, function_of, numba_kinds, number
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, REGISTERS, ROWS
 from perframe.backends.cpu.kernels.vector import (
     F32,
@@ -39,11 +41,64 @@ UNROLL = 4
 # Arm multiplies a vector by one lane of another: a load of UNROLL elements serves as many steps
 BY_LANES = LANES == UNROLL and REGISTERS == 32
 
-# the arguments of multiply_tile after the rows
-_ARGUMENTS = [
-    *(POINTER, I64, POINTER, POINTER, I64, I64, I64, I64, I64, I64, I64, I64),
-    *(POINTER, I64, POINTER, I64, F32, F32, POINTER, I64),
-]
+
+class LeftRows(NamedTuple):
+    """The rows of the left operand: the address of the first, the elements between two, and the runs of one."""
+
+    address: int
+    pitch: int
+    depth: int  # elements of a run
+    taps_down: int
+    down: int
+    taps_across: int
+    across: int
+
+
+class RightPanel(NamedTuple):
+    """A packed panel: its address, the elements between two runs, those more between two lines of runs, and an address
+    from which the tile fetches elements into the cache.
+    """
+
+    address: int
+    ahead: int
+    skip: int
+    line_skip: int
+
+
+class Sums(NamedTuple):
+    """What the sums begin with, and what is added at the end, which may have the address 0. With pitch 0 all rows begin
+    with one row.
+    """
+
+    initial: int
+    initial_pitch: int
+    addend: int
+    addend_pitch: int
+
+
+class TileResult(NamedTuple):
+    """The rows of the result, and its columns."""
+
+    address: int
+    pitch: int
+    columns: int
+
+
+@inline
+def one_run(address, pitch, depth):
+    """Rows of one run."""
+    return LeftRows(address, pitch, depth, 1, 0, 1, 0)
+
+
+_LIMITS = (F32, F32)
+# the arguments of a tile's function, by record
+_ARGUMENTS = (
+    (POINTER, I64, I64, I64, I64, I64, I64),  # LeftRows
+    (POINTER, POINTER, I64, I64),  # RightPanel
+    (POINTER, I64, POINTER, I64),  # Sums
+    (POINTER, I64, I64),  # TileResult
+    _LIMITS,
+)
 
 
 class _Tile(Emitter):
@@ -68,8 +123,10 @@ class _Tile(Emitter):
     def emit(self, builder: Any, arguments: Sequence[Any]) -> None:
         """Write the function's body."""
         self.builder = builder
-        a, pitch, b, c, c_pitch, depth, taps_down, down, taps_across, across, *others = arguments
-        skip, line_skip, initial, initial_pitch, addend, addend_pitch, low, high, ahead, columns = others
+        given = iter(arguments)
+        left, panel, begin, result, (low, high) = ([next(given) for _ in record] for record in _ARGUMENTS)
+        (a, pitch, depth, taps_down, down, taps_across, across), (b, ahead, skip, line_skip) = left, panel
+        (initial, initial_pitch, addend, addend_pitch), (c, c_pitch, columns) = begin, result
         mask = mask_of(builder, builder.sub(columns, number((self.vectors - 1) * LANES)))
         sums = self._load_rows(initial, initial_pitch, mask)
         self._row_pointers = [self.at(a, builder.mul(pitch, number(row))) for row in range(self.rows)]
@@ -214,44 +271,26 @@ class _Tile(Emitter):
 
 
 def _tile(module: Any, rows: int, vectors: int) -> Any:
-    return function_of(module, f"perframe_tile_{rows}_{vectors}", _ARGUMENTS, _Tile(rows, vectors).emit)
+    kinds = [kind for record in _ARGUMENTS for kind in record]
+    return function_of(module, f"perframe_tile_{rows}_{vectors}", kinds, _Tile(rows, vectors).emit)
 
 
 @intrinsic
-def multiply_tile(
-    typing: Any,
-    rows: Any,
-    a: Any,
-    pitch: Any,
-    b: Any,
-    c: Any,
-    c_pitch: Any,
-    depth: Any,
-    taps_down: Any,
-    down: Any,
-    taps_across: Any,
-    across: Any,
-    skip: Any,
-    line_skip: Any,
-    initial: Any,
-    initial_pitch: Any,
-    addend: Any,
-    addend_pitch: Any,
-    low: Any,
-    high: Any,
-    ahead: Any,
-    columns: Any,
-) -> Any:
-    """c = clip(initial + a b + addend) for up to ROWS rows and up to PANEL columns; addresses as int64.
+def multiply_tile(typing: Any, rows: Any, left: Any, panel: Any, sums: Any, result: Any, limits: Any) -> Any:
+    """result = clip(sums.initial + left panel + sums.addend) for up to ROWS rows and up to PANEL columns.
 
-    `addend` may be 0. If initial's pitch is 0, all rows begin with its one row. `depth` is that of a run. b has `skip`
-    elements between two runs, and `line_skip` more between two lines of runs. The tile fetches elements from the
-    address `ahead` into the cache.
+    The records are those of this file, with addresses as int64; `limits` are (low, high).
     """
-    signature = types.void(types.int64, *numba_kinds(_ARGUMENTS))
+    records = (left, panel, sums, result, limits)
+    signature = types.void(types.int64, *records)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        count, values = args[0], as_arguments(builder, args[1:], _ARGUMENTS)
+        count, values = args[0], []
+        for record, value, kinds in zip(records, args[1:], _ARGUMENTS, strict=True):
+            parts = zip(unpack_tuple(builder, value), record, numba_kinds(kinds), strict=True)
+            cast = [context.cast(builder, part, given, wanted) for part, given, wanted in parts]
+            values += as_arguments(builder, cast, kinds)
+        columns = values[-len(_LIMITS) - 1]
         done = builder.append_basic_block("tile_done")
         sizes = [builder.append_basic_block(f"tile_{v}") for v in range(1, VECTORS + 1)]
         start = builder.block
@@ -265,7 +304,7 @@ def multiply_tile(
                 builder.call(_tile(builder.module, rows, vectors), values)
                 builder.branch(done)
         builder.position_at_end(start)
-        needed = builder.sdiv(builder.add(values[-1], number(LANES - 1)), number(LANES))
+        needed = builder.sdiv(builder.add(columns, number(LANES - 1)), number(LANES))
         choice = builder.switch(needed, done)
         for vectors, block in enumerate(sizes, 1):
             choice.add_case(number(vectors), block)

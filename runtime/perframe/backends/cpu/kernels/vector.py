@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba import float32, types
 from numba.extending import intrinsic, models, register_model
 
-from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, MAX_RANK, multiplies_and_adds
 
 F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)

@@ -24,7 +24,7 @@ from perframe.backends.cpu.kernels.atomics import (
     read_ticks,
     store_release,
 )
-from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import call_kernel, int64s
 from perframe.backends.cpu.kernels.team import (
     ASLEEP,

@@ -4,7 +4,7 @@ integers by zero gives 0, and results that overflow wrap around.
 
 from __future__ import annotations
 
-from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.inlining import inline
 
 
 @inline

@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types, uint8
 from numba.extending import intrinsic, models, register_model
 
-from perframe.backends.cpu.kernels.compiler import inline
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import POINTERS, bools
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.kernels.vector import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import WINDOW, WINDOW_Z, Fields
+from perframe.backends.cpu.kernels.inlining import inline
 
 field, field_z = Fields("", WINDOW).at, Fields("", WINDOW_Z).at
 

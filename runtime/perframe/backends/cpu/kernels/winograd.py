@@ -1,4 +1,4 @@
-"""Winograd's convolution by 3 x 3 kernels, which layers/winograd.py describes."""
+"""Winograd's convolution by 3 x 3 kernels, which backends/winograd.py describes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.compiler import inline
 from perframe.backends.cpu.kernels.fields import WINOGRAD
 from perframe.backends.cpu.kernels.finish import finish_rows
+from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
-from perframe.backends.cpu.kernels.tile import multiply_tile
+from perframe.backends.cpu.kernels.tile import RightPanel, Sums, TileResult, multiply_tile, one_run
 from perframe.backends.cpu.kernels.vector import (
     add,
     at_least,
@@ -30,7 +30,7 @@ from perframe.backends.cpu.kernels.vector import (
     subtract,
 )
 from perframe.backends.cpu.kernels.whole_vector import multiply
-from perframe.layers.winograd import FAR, NEAR, POINTS
+from perframe.backends.winograd import FAR, NEAR, POINTS
 
 NEAR_2, FAR_2, NEAR_3, FAR_3 = NEAR**2, FAR**2, NEAR**3, FAR**3
 
@@ -164,26 +164,11 @@ def build() -> Any:
                         rows = (count - row + parts - 1 - part) // (parts - part)
                         multiply_tile(
                             rows,
-                            base + (point * step + row * channels) * 4,
-                            channels,
-                            panel,
-                            products + (point * tile_block + row) * PANEL * 4,
-                            PANEL,
-                            channels,
-                            1,
-                            0,
-                            1,
-                            0,
-                            0,
-                            0,
-                            n[field.zeros],
-                            0,
-                            0,
-                            0,
-                            float32(-math.inf),
-                            float32(math.inf),
-                            panel + (w_step + part % 4 * (channels * packed // 4)) * 4,
-                            packed,
+                            one_run(base + (point * step + row * channels) * 4, channels, channels),
+                            RightPanel(panel, panel + (w_step + part % 4 * (channels * packed // 4)) * 4, 0, 0),
+                            Sums(n[field.zeros], 0, 0, 0),
+                            TileResult(products + (point * tile_block + row) * PANEL * 4, PANEL, packed),
+                            (float32(-math.inf), float32(math.inf)),
                         )
                         row += rows
                 for t in range(count):

@@ -16,8 +16,8 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
+from perframe.backends.winograd import POINTS, transformed, transforms
 from perframe.layers.conv import Convolution
-from perframe.layers.winograd import POINTS, transformed, transforms
 from perframe.sizes.traced import at_least, at_most, is_less
 
 FEW_TILES = 12  # with fewer tiles, reading the weights, which have four times as many elements, costs too much

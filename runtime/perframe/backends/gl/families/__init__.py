@@ -1,1 +1,40 @@
-"""The lowering of each family of layers to draws and dispatches."""
+"""The lowering of each family of layers to kernels of GL, a file a family."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from perframe.backends.gl.lowering.steps import GPU_DTYPES, Binding, Call, Tools
+from perframe.layers.homes import read_family
+from perframe.tensor import DataType
+
+
+@dataclass(frozen=True)
+class GLFamily:
+    """The functions of a family's file.
+
+    - `lower(call, tools)` returns kernels with all that they need.
+    - `supports(call)` returns the reason why no kernel can run a layer, or None.
+    - `dims(form)` returns the lists of dims that the kernels keep in arrays of a fixed length.
+    - `DTYPES` are those of inputs and outputs.
+    """
+
+    lower: Callable[[Call[Any], Tools], list[Binding]]
+    supports: Callable[[Call[Any]], str | None] | None = None
+    dims: Callable[[Any], list[Sequence[int]]] | None = None
+    DTYPES: Sequence[DataType] = GPU_DTYPES
+
+
+@cache
+def family(name: str) -> GLFamily | None:
+    """The family of this name; None if it has no GL kernels."""
+    return read_family(GLFamily, name, "backends.gl.families")
+
+
+def names() -> frozenset[str]:
+    """The names of perframe's own families that have GL kernels."""
+    return frozenset(module.name for module in pkgutil.iter_modules(__path__))

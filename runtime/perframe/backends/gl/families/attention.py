@@ -13,7 +13,7 @@ import numpy as np
 
 from perframe.backends.gl.families import matmul, norm
 from perframe.backends.gl.families.join import joined
-from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools
 from perframe.backends.operand import Operand
 from perframe.layers.attention import Attention, LinearState
 from perframe.layers.geometry import View, row_major

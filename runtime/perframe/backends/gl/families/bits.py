@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, kind_of, wrapped
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools, kind_of, wrapped
 from perframe.layers.bits import Bits
 from perframe.tensor import DataType
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from perframe.backends.gl import block_winograd
-from perframe.backends.gl.block_tiles import (
+from perframe.backends.gl.compile.variants import Choices
+from perframe.backends.gl.lowering import block_winograd
+from perframe.backends.gl.lowering.block_tiles import (
     DEPTH_FIRST,
     FILLED_ROWS,
     ROWS_FIRST,
@@ -21,9 +22,16 @@ from perframe.backends.gl.block_tiles import (
     together,
     whole_blocks,
 )
-from perframe.backends.gl.steps import GROUP_COLUMNS, GROUP_ROWS, Binding, Call, Tools, epilogue_of, window_params
+from perframe.backends.gl.lowering.steps import (
+    GROUP_COLUMNS,
+    GROUP_ROWS,
+    Binding,
+    Call,
+    Tools,
+    epilogue_of,
+    window_params,
+)
 from perframe.backends.gl.texels import SHEETS
-from perframe.backends.gl.variants import Choices
 from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, IntoBlocks, blocks_of
 from perframe.layers.geometry import Window
@@ -71,10 +79,15 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
     numbers, order = {"DEPTH": depth}, DEPTH_FIRST
     across = -(-math.prod(form.output) // tile.pixels)
     if on_pixel:
-        kernel, numbers["WIDTH"] = "block_conv", _shared_taps(window)
-        order = ROWS_FIRST if numbers["WIDTH"] else TAPS_FIRST
-        if numbers["WIDTH"] and not depth and tools.choices["depthwise lines"] == "strips":
-            numbers["STRIPS"], order = 1, FILLED_ROWS
+        width = _shared_taps(window)
+        if not width:
+            kernel, order = "pixel/block_conv", TAPS_FIRST
+        else:
+            kernel, order, numbers["WIDTH"] = "pixel/block_conv_lines", ROWS_FIRST, width
+            params = _without(params, "stride")
+            if width > 1 and kind == "depthwise" and tools.choices["depthwise lines"] == "strips":
+                kernel = "pixel/block_depthwise_three" if width == 3 else "pixel/block_depthwise"
+                numbers, order = {"WIDTH": width}, FILLED_ROWS
     elif kind == "pointwise":
         kernel, numbers = "compute/block_pointwise", {}
         depth = 2 * BLOCK  # a round of its loop takes two blocks

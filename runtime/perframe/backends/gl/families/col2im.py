@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, window_params, wrapped
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools, window_params, wrapped
 from perframe.layers.col2im import Folding
 
 DTYPES = ALL_DTYPES  # results that do not fit wrap around

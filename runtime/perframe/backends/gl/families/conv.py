@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.steps import Binding, Call, Tools, epilogue_of, window_params
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools, epilogue_of, window_params
 from perframe.layers.conv import Convolution
 from perframe.tensor import DataType
 

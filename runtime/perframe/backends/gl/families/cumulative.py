@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools
 from perframe.layers.cumulative import Cumulation
 
 _RADIX = 32  # how many runs a pass joins

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perframe.backends.gl.families import random
-from perframe.backends.gl.steps import Array, Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import Array, Binding, Call, Tools
 from perframe.backends.operand import Operand
 from perframe.layers.drop import Dropping
 from perframe.layers.random import Drawing

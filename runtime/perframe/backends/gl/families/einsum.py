@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.backends.gl.families import matmul
-from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, ints, kind_of, wrapped
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools, ints, kind_of, wrapped
 from perframe.layers.einsum import Contraction
 from perframe.layers.matmul import Product
 

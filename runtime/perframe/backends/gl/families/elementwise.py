@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.gl.steps import (
+from perframe.backends.gl.lowering.steps import (
     ALL_DTYPES,
     SMALL_DTYPES,
     Binding,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from perframe.backends.gl.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools
 from perframe.backends.operand import Operand
 from perframe.layers.gather import Elements, Indexing, Tuples
 from perframe.layers.geometry import row_major

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools
 from perframe.layers.grams import Counting
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools
 from perframe.layers.linalg import Determinants
 
 _LARGEST = 128  # each element of each step searches for the pivot: size ** 4 reads in all

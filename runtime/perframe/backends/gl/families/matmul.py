@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.steps import Binding, Call, Tools, epilogue_of
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools, epilogue_of
 from perframe.backends.gl.texels import SHEETS
 from perframe.backends.operand import Operand
 from perframe.layers.matmul import Product

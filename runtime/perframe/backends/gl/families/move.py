@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.geometry import View
 
 DTYPES = ALL_DTYPES  # elements are only moved

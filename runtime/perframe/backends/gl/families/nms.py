@@ -8,7 +8,7 @@ from typing import Any
 
 from perframe.backends.gl.families import cumulative
 from perframe.backends.gl.families.select import first_indices
-from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools
 from perframe.backends.operand import Operand
 from perframe.layers.cumulative import Cumulation
 from perframe.layers.nms import Suppression

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.gl.steps import Binding, Call, Tools
-from perframe.backends.gl.together import pairs
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools
+from perframe.backends.gl.lowering.together import pairs
 from perframe.backends.operand import Operand
 from perframe.layers.norm import Neighbours, Softmaxing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools, kind_of
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools, kind_of
 from perframe.layers.move import Padding
 
 DTYPES = ALL_DTYPES  # elements are only moved

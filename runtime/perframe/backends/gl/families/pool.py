@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.gl.families.select import first_indices
-from perframe.backends.gl.steps import GPU_DTYPES, MOST_DIMS, Binding, Call, Tools, kind_of, window_params
+from perframe.backends.gl.lowering.steps import GPU_DTYPES, MOST_DIMS, Binding, Call, Tools, kind_of, window_params
 from perframe.layers.blocks import BLOCK
 from perframe.layers.geometry import Window, in_dims
 from perframe.layers.pool import Pooling, Unpooling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.quantize import WHOLE_RANGES, Scaling
 from perframe.tensor import DataType
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.gl.families import cumulative, norm
-from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.backends.operand import Operand
 from perframe.layers.cumulative import Cumulation
 from perframe.layers.norm import Softmaxing

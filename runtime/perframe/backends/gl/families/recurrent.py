@@ -9,8 +9,8 @@ import numpy as np
 
 from perframe.backends.gl.families import matmul
 from perframe.backends.gl.families.join import joined
-from perframe.backends.gl.steps import Binding, Call, Functions, Tools, function_of
-from perframe.backends.gl.together import share_products
+from perframe.backends.gl.lowering.steps import Binding, Call, Functions, Tools, function_of
+from perframe.backends.gl.lowering.together import share_products
 from perframe.backends.operand import Operand
 from perframe.layers.matmul import Product
 from perframe.layers.recurrent import Recurrence

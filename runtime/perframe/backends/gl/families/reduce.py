@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from perframe.backends.gl.steps import ALL_DTYPES, SMALL_DTYPES, Binding, Call, Functions, Tools, kind_of
-from perframe.backends.gl.together import Sharing, share
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, SMALL_DTYPES, Binding, Call, Functions, Tools, kind_of
+from perframe.backends.gl.lowering.together import Sharing, share
 from perframe.backends.operand import Operand
 from perframe.layers.formula import translate
 from perframe.layers.quantize import WHOLE_RANGES

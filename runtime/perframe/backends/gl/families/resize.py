@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.resize import AxisTaps, Sampling
 from perframe.tensor import DataType
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perframe.backends.gl.steps import ALL_DTYPES, Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.reverse import Reversal
 
 DTYPES = ALL_DTYPES  # elements are only moved

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools
 from perframe.layers.roi import Regions
 from perframe.tensor import DataType
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools
 from perframe.layers.roi_pool import Cells
 
 

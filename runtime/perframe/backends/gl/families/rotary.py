@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools
 from perframe.layers.rotary import PairRotation
 from perframe.tensor import DataType
 

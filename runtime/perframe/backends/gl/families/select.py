@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perframe.backends.gl.steps import ALL_DTYPES, RUN, Binding, Call, Tools, kind_of
-from perframe.backends.gl.together import share
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, RUN, Binding, Call, Tools, kind_of
+from perframe.backends.gl.lowering.together import share
 from perframe.backends.operand import Operand
 from perframe.layers.select import Selection
 from perframe.tensor import DataType

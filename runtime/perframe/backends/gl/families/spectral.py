@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.backends.gl.steps import Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools
 from perframe.layers.spectral import Transform
 
 

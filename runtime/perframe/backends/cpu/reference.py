@@ -1,0 +1,121 @@
+"""Runs every layer on NumPy arrays. It is the definition to which kernels are compared, and it runs the many rare
+layers that have no kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.backends.cpu.families import family_of
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import LayerLike
+from perframe.errors import InferenceError, ModelError
+from perframe.layers.bounds import check as check_bounds
+from perframe.layers.channels_last import is_data
+from perframe.layers.epilogue import apply
+from perframe.tensor.partial import PartialTensor
+
+Array = NDArray[Any]
+
+
+def computation(
+    layer: LayerLike, form: Any, outputs: Sequence[Operand]
+) -> Callable[[Sequence[Array | None]], list[Array]]:
+    """Return a function from a layer's inputs to its outputs, in the dtypes that `outputs` declare. Work that does not
+    depend on values is done only once, before the function returns.
+    """
+    family = family_of(layer)
+    declared = [(known.dtype.numpy, tuple(known.shape)) for known in outputs]
+    bounded, empty = hasattr(form, "bounds"), not any(math.prod(shape) for _, shape in declared)
+    channels_last, epilogue, declaration = layer.channels_last, layer.epilogue, layer.declaration
+
+    def run(inputs: Sequence[Array | None]) -> list[Array]:
+        if bounded:
+            check_bounds(form, inputs)
+        if empty:
+            return [np.empty(shape, dtype) for dtype, shape in declared]
+        if channels_last:
+            inputs = [
+                np.moveaxis(x, -1, 1) if is_data(declaration, i) and x is not None else x for i, x in enumerate(inputs)
+            ]
+        with np.errstate(all="ignore"):
+            values = [np.asarray(value) for value in family.compute(layer, form, inputs, outputs)]
+            if channels_last:  # families may return flat values
+                values = [
+                    np.moveaxis(value.reshape(shape[0], shape[-1], *shape[1:-1]), 1, -1)
+                    for value, (_, shape) in zip(values, declared, strict=False)
+                ]
+            if epilogue:
+                values[0] = apply(epilogue, values[0])
+            return [
+                _shaped(np.asarray(value, dtype), shape)
+                for value, (dtype, shape) in zip(values, declared, strict=False)
+            ]
+
+    return run
+
+
+def _shaped(value: Array, shape: tuple[int, ...]) -> Array:
+    """Return the value in this shape: families may return flat values."""
+    if value.size != math.prod(shape):
+        raise ModelError(f"the shape rule says {shape}, and the computed output is {value.shape}")
+    return value.reshape(shape)
+
+
+def compute(layer: LayerLike, form: Any, inputs: Sequence[Array | None], outputs: Sequence[Operand]) -> list[Array]:
+    """Compute the outputs of a layer with a known form."""
+    return computation(layer, form, outputs)(inputs)
+
+
+def form_of(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> Any:
+    """The layer's form; None if its family needs none."""
+    return layer.form(inputs, outputs) if layer.declaration.form_of else None
+
+
+def evaluate(layer: LayerLike, inputs: Sequence[Array | None]) -> list[Array]:
+    """Compute the outputs of a layer from known inputs, for constant folding and for shape arithmetic in a plan."""
+    specs = layer.infer([None if value is None else PartialTensor.of(value) for value in inputs])
+    operands = [None if value is None else Operand.of(value) for value in inputs]
+    outputs = [
+        Operand("", spec.shape.to_shape(), spec.dtype)
+        for spec in specs
+        if spec.shape is not None and spec.shape.is_static
+    ]
+    if len(outputs) == len(specs):
+        form = form_of(layer, operands, outputs)
+        with _named(layer, inputs):
+            return compute(layer, form, inputs, outputs)
+    raise InferenceError(f"layer {layer.name!r} ({layer.op}): its output's shape depends on data")
+
+
+@contextmanager
+def _named(layer: LayerLike, inputs: Sequence[Any]) -> Iterator[None]:
+    """Turn any exception inside into an InferenceError that names the layer and its inputs."""
+    try:
+        yield
+    except Exception as error:
+        listed = ", ".join(
+            f"{value.dtype.name} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+            for value in inputs
+        )
+        said = str(error) or type(error).__name__
+        raise InferenceError(f"layer {layer.name!r} ({layer.op}) failed: {said} [inputs {listed}]") from error
+
+
+def run_on_host(layer: LayerLike, inputs: Sequence[Any]) -> list[Any]:
+    """Compute the outputs of a layer between plans. Their shapes depend on data; a value may be a list or None."""
+    known = [PartialTensor.of(value) if isinstance(value, np.ndarray) else None for value in inputs]
+    tensors = all(value is None or isinstance(value, np.ndarray) for value in inputs)
+    specs = layer.infer(known) if tensors else None
+    family = family_of(layer)
+    with np.errstate(all="ignore"), _named(layer, inputs):
+        made = family.compute(layer, None, inputs, specs)
+    if specs is None or any(spec.kind != "tensor" for spec in specs):
+        return list(made)
+    return [np.asarray(value, spec.dtype.numpy) for value, spec in zip(made, specs, strict=False)]

@@ -1,0 +1,1 @@
+"""Shader text: kernels, their variants, and linked programs."""

@@ -1,0 +1,1 @@
+"""A GL context: its limits and functions, and the state that belongs to the caller."""

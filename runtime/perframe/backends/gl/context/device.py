@@ -1,0 +1,400 @@
+"""A GL context as both backends see it: its limits, programs, fences, staging buffers, and objects to be freed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property, partial
+from typing import Any
+
+import moderngl
+
+from perframe.backends.gl.compile.program import ProgramCache
+from perframe.backends.gl.compile.variants import Choices
+from perframe.backends.gl.context.extents import buffer_of_one_kind, texture_of_one_kind
+from perframe.backends.gl.context.state import ConditionalRendering, StateGuard, refuse_old_modes
+from perframe.backends.gl.texels import SHEETS
+from perframe.errors import BackendError, ClosedError
+from perframe.graphics import current_context
+from perframe.graphics.functions import Entries, generate, get
+from perframe.graphics.headless_context import (
+    FORKED,
+    IS_EGL,
+    claim_process,
+    create_headless,
+    entry_point,
+    making_contexts,
+)
+from perframe.graphics.software import is_software
+from perframe.tensor.locks import new_lock
+
+MAX_INPUTS = 7
+# The most rounds of all loops of a shader. llvmpipe silently ends a shader after 65,535. A GPU takes about 0.1 s for as
+# many as the second number: it computes the other elements meanwhile.
+FEWEST_ROUNDS, MOST_ROUNDS = 60_000, 1 << 20
+_ALREADY_SIGNALED, _CONDITION_SATISFIED, _WAIT_FAILED = 0x911A, 0x911C, 0x911D
+_COMMANDS_COMPLETE, _FLUSH_BIT = 0x9117, 1
+_WAIT_NANOSECONDS = 10**9
+_RENDERER, _VERSION = 0x1F01, 0x1F02
+_TEXTURE_DTYPES = {"float": "f4", "half": "f2", "int": "i4"}  # moderngl's names for them
+_BESIDE_A_WINDOW = (
+    "a window's GL context is current in this thread, and a headless one cannot be made beside it: give the worker the "
+    "window's context, ctx=app.ctx in a script, or else ctx=moderngl.create_context()"
+)
+_ANOTHER_THREAD = (
+    "a GL worker or tensor was used from another thread than the one that made it: a GL context belongs to one thread"
+)
+_RELEASED = (
+    "the moderngl context was released, and its tensors and programs with it: make a new context and new workers"
+)
+_NOT_CURRENT = (
+    "another GL context than that of ctx is current in this thread, or none: before you use its workers, tensors and "
+    "converters, make it current as your window does it (glfw.make_context_current(window), window.switch_to()), or "
+    "a standalone one by `with ctx:`. That of an App is current within its frames: of two Apps, use each one's workers "
+    "in its own scripts. Two windows need two moderngl contexts: call moderngl.init_context() in the second, and take "
+    "moderngl.get_context()"
+)
+_REPLACED = (
+    "the window's GL context was replaced by another since ctx was first used, and its tensors are gone: call "
+    "moderngl.init_context(), take moderngl.get_context(), and make new workers and converters"
+)
+
+
+class Fence:
+    """A fence is done when the GPU has finished all work that was submitted before it."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._sync = device.gl.glFenceSync(_COMMANDS_COMPLETE, 0)
+        self._flush = _FLUSH_BIT
+
+    @property
+    def done(self) -> bool:
+        """Whether the GPU has reached the fence. Never blocks."""
+        return self._sync is None or self._poll(0)
+
+    def wait(self) -> None:
+        """Block until the fence is done. Raises BackendError if the context was lost."""
+        while self._sync is not None and not self._poll(_WAIT_NANOSECONDS):
+            pass
+
+    def _poll(self, nanoseconds: int) -> bool:
+        with self._device.current():
+            gl = self._device.gl
+            status = gl.glClientWaitSync(self._sync, self._flush, nanoseconds)
+            self._flush = 0
+            if status == _WAIT_FAILED:
+                raise BackendError("glClientWaitSync failed: the GL context was lost or released")
+            if status not in (_ALREADY_SIGNALED, _CONDITION_SATISFIED):
+                return False
+            gl.glDeleteSync(self._sync)
+            self._sync = None
+            return True
+
+    def __del__(self) -> None:
+        if self._sync is not None:  # it was dropped before a poll found it done
+            self._device.free_later(partial(self._device.gl.glDeleteSync, self._sync))
+
+
+class Device:
+    """One moderngl context, and everything that the workers and converters in it share."""
+
+    def __init__(self, ctx: moderngl.Context, owned: bool) -> None:
+        self.ctx, self.owned = ctx, owned
+        self.thread: int | None = threading.get_ident()
+        self._current_handle, self._handle = current_context.find_current()
+        self.has_compute = ctx.version_code >= 430
+        self.gl: Any = Entries(partial(entry_point, ctx), ctx.version_code)
+        # Without a handle, an interface that we do not ask may have made a context current: then GL has a version.
+        if self._handle is None and not self.gl.glGetString(_VERSION):
+            raise BackendError(_NOT_CURRENT)
+        # The context is current here. Elsewhere GL returns no name, and a software device would pass for a GPU.
+        renderer = self.gl.glGetString(_RENDERER)
+        name = ctypes.string_at(renderer).decode(errors="replace") if renderer else ""
+        self.name, self._is_llvmpipe, self.is_software = name, "llvmpipe" in name, is_software(name)
+        # This fence exists in this context alone. A handle proves less: a new context may get a dead one's handle.
+        self._mark = self.gl.glFenceSync(_COMMANDS_COMPLETE, 0)
+        self._conditional = ConditionalRendering(self.gl)
+        self.make_fence: Callable[[], Any] = lambda: Fence(self)  # a test may put a fence of its own here
+        self._garbage: deque[Callable[[], Any]] = deque()
+        self._staging: dict[int, list[moderngl.Buffer]] = {}
+        self._inside, self._is_guarded = 0, False
+        self.moves = 0  # storages that got another GL name so far: command lists are then recorded again
+        self.allocations = 0  # buffers and textures made so far, for tests
+        self.programs = ProgramCache(ctx, self.gl)
+        _devices.add(self)
+
+    @cached_property
+    def _guard(self) -> StateGuard:
+        units = (*range(MAX_INPUTS), self.ctx.default_texture_unit)  # moderngl binds to the latter
+        return StateGuard(self.gl, units, MAX_INPUTS + 1 if self.has_compute else 0, self.ctx.extensions)
+
+    @cached_property
+    def limits(self) -> dict[str, int]:
+        """The limits of this driver, by name."""
+        names = {"texture_size": 0x0D33, "uniform_alignment": 0x8A34, "uniform_block": 0x8A30}
+        if self.has_compute:
+            names |= {"storage_block": 0x90DE, "storage_alignment": 0x90DF, "viewed_texels": 0x8C2B}
+        return {name: get(self.gl, number) for name, number in names.items()}
+
+    @cached_property
+    def most_rounds(self) -> int:
+        """The most rounds that all loops of a shader may take together."""
+        return FEWEST_ROUNDS if self._is_llvmpipe else MOST_ROUNDS
+
+    @cached_property
+    def choices(self) -> Choices:
+        """The variants of kernels on this driver."""
+        with self.current():
+            return Choices([self.ctx.info[name] for name in ("GL_VENDOR", "GL_RENDERER", "GL_VERSION")])
+
+    @property
+    def viewed_texels(self) -> int:
+        """The largest number of texels that kernels read through a texture over the buffer; 0 if they read the buffer,
+        which gives a GPU scalar loads.
+        """
+        return self.limits["viewed_texels"] if self.choices["reads"] == "views" else 0
+
+    @property
+    def computes_in_calls(self) -> bool:
+        """Whether the call that dispatches a compute shader returns when its work is done: so it is on llvmpipe, unless
+        another driver runs on it (zink, over Vulkan).
+        """
+        return self.name.startswith("llvmpipe")
+
+    @cached_property
+    def texture_shift(self) -> int:
+        """The binary logarithm of a texture's width: tensors lie in textures of up to 2 ** shift columns."""
+        return min(6, self.limits["texture_size"].bit_length() - 1)
+
+    @cached_property
+    def samples_faster(self) -> bool:
+        """Whether reading a texel by its coordinates is faster than by its indices: so it is on llvmpipe."""
+        return self._is_llvmpipe
+
+    @cached_property
+    def vertex_array(self) -> int:
+        """An empty vertex array. Core profiles require a bound one for a draw."""
+        return generate(self.gl, "VertexArrays")
+
+    @cached_property
+    def framebuffer(self) -> int:
+        """A framebuffer to draw into the caller's textures: each is attached for one draw."""
+        return generate(self.gl, "Framebuffers")
+
+    @cached_property
+    def sampler(self) -> int:
+        """A sampler that reads single texels. It makes a texture without mipmaps complete, whatever its own filter."""
+        name = generate(self.gl, "Samplers")
+        for parameter in (0x2800, 0x2801):  # magnification and minification
+            self.gl.glSamplerParameteri(name, parameter, 0x2600)  # nearest
+        for parameter in (0x2802, 0x2803):  # across and down
+            self.gl.glSamplerParameteri(name, parameter, 0x812F)  # clamp to edge
+        return name
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Make our own context current inside the block, and restore the previous one afterwards.
+
+        A caller's context must be current already: raises BackendError if it is not, and ClosedError if it was
+        released.
+        """
+        if threading.get_ident() != self.thread:
+            raise BackendError(FORKED if self.thread is None else _ANOTHER_THREAD)
+        if not self.owned:
+            if isinstance(self.ctx.mglo, moderngl.InvalidObject):
+                raise ClosedError(_RELEASED)
+            if self._current_handle() != self._handle:
+                raise BackendError(_NOT_CURRENT)
+            yield
+            return
+        if self._inside:
+            yield
+            return
+        previous = current_context.current()
+        self._inside += 1
+        try:
+            with self.ctx:
+                if self._current_handle() != self._handle:
+                    raise BackendError(_BESIDE_A_WINDOW)
+                yield
+        finally:
+            self._inside -= 1
+            current_context.restore(previous)
+
+    @contextmanager
+    def using(self) -> Iterator[Any]:
+        """Make the context current and free dropped objects; restore the caller's GL state at the end."""
+        with self.current(), self._guarded():
+            self.collect()
+            yield self.gl
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Guard the caller's GL state. A context of our own needs no guard, nor does code that runs inside of one."""
+        if self.owned or self._is_guarded:
+            yield
+            return
+        if not self.gl.glIsSync(self._mark):
+            raise BackendError(_REPLACED)
+        refuse_old_modes(self.gl)
+        self._conditional.refuse()
+        self._is_guarded = True
+        try:
+            with self._guard:
+                yield
+        finally:
+            self._is_guarded = False
+
+    def buffer(self, size: int) -> moderngl.Buffer:
+        """A new buffer of at least `size` bytes."""
+        self.allocations += 1
+        return self.ctx.buffer(reserve=buffer_of_one_kind(size) if self._is_llvmpipe else size)
+
+    def texture(self, size: tuple[int, int], kind: str) -> moderngl.TextureArray:
+        """A new array texture of at least this size, with four numbers a texel; `kind` is "float", "half" or "int"."""
+        self.allocations += 1
+        if self._is_llvmpipe:
+            size = texture_of_one_kind(size, self.limits["texture_size"])
+        texture = self.ctx.texture_array((*size, SHEETS), 4, dtype=_TEXTURE_DTYPES[kind])
+        texture.filter = (moderngl.NEAREST, moderngl.NEAREST)
+        return texture
+
+    def take_staging(self, size: int) -> moderngl.Buffer:
+        """Take a buffer of at least `size` bytes for a readback; return it by `give_staging` once it is read."""
+        rounded = max(256, 1 << (size - 1).bit_length())
+        free = self._staging.setdefault(rounded, [])
+        if not free:
+            self.allocations += 1
+            free.append(self.ctx.buffer(reserve=rounded))  # of exactly this size, since the pool goes by sizes
+        return free.pop()
+
+    def give_staging(self, buffer: moderngl.Buffer) -> None:
+        """Return a staging buffer to the pool."""
+        self._staging.setdefault(buffer.size, []).append(buffer)
+
+    def drop(self, *objects: Any) -> None:
+        """Free GL objects when this device is next used, on its thread."""
+        self._garbage.extend(thing.release for thing in objects)
+
+    def free_later(self, free: Callable[[], Any]) -> None:
+        """Call `free` when this device is next used, on its thread: for GL objects that moderngl does not wrap."""
+        self._garbage.append(free)
+
+    def collect(self) -> None:
+        """Free the dropped objects."""
+        while self._garbage:
+            self._garbage.popleft()()
+
+    def free_dropped(self) -> None:
+        """Free the dropped objects and keep compiled programs now, if the context is current in this thread."""
+        with suppress(BackendError, ClosedError), self.using():
+            self.programs.keep()
+        # otherwise the next use frees them, or the end of the context
+
+
+_devices: weakref.WeakSet[Device] = weakref.WeakSet()
+_default: dict[int, tuple[threading.Thread, Device]] = {}  # by the thread's number
+_sharing = new_lock()  # guards `_default`
+_ON_CONTEXT = "_perframe_device"
+_ENTERABLE = ("egl", "x11", "wgl", "darwin")  # glcontext's modules: only their contexts become current by `with ctx:`
+
+
+def _after_fork() -> None:
+    """Let no thread use a device in a forked child, which lacks the driver's threads."""
+    for device in _devices:
+        device.thread = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def device_for(ctx: moderngl.Context | None) -> Device:
+    """The device of the caller's context; without `ctx`, the device of this thread's own headless context."""
+    claim_process()
+    if ctx is None:
+        return _own_device()
+    if not isinstance(ctx, moderngl.Context):
+        raise BackendError(f"ctx must be a moderngl.Context, not {type(ctx).__name__}")
+    if isinstance(ctx.mglo, moderngl.InvalidObject):
+        raise ClosedError(_RELEASED)
+    # The context itself holds its device. A table of ours would keep both for ever, since they refer to each other.
+    found: Device | None = vars(ctx).get(_ON_CONTEXT)
+    if found is None:
+        _check(ctx)
+        found = vars(ctx)[_ON_CONTEXT] = Device(ctx, owned=False)
+    return found
+
+
+def _own_device() -> Device:
+    """This thread's own device. It takes over the device of an ended thread if there is one: contexts are expensive to
+    make, and moderngl does not free all their memory.
+    """
+    key, here = threading.get_ident(), threading.current_thread()
+    with _sharing:
+        _, device = _default.get(key) or (None, _of_ended_thread())
+        if device is not None:
+            _default[key] = here, device
+    if device is None:
+        device = _headless()
+        with _sharing:
+            _default[key] = here, device
+    device.thread = key
+    return device
+
+
+def _of_ended_thread() -> Device | None:
+    """Remove and return the device of a thread that has ended. The caller holds the lock."""
+    for key, (thread, device) in _default.items():
+        # Python does not know when a foreign thread ends, and on Windows a context may not outlive its thread.
+        if IS_EGL and not isinstance(thread, threading._DummyThread) and not thread.is_alive():
+            del _default[key]
+            return device
+    return None
+
+
+def _check(ctx: moderngl.Context) -> None:
+    """Raise BackendError if a context cannot be used, or is not current."""
+    if ctx.version_code < 330:
+        raise BackendError(
+            f"this GL context has OpenGL {ctx.version_code / 100:.1f}, and perframe needs 3.3: ask the window for 3.3"
+        )
+    maker = type(ctx.mglo._context).__module__
+    if maker not in _ENTERABLE:
+        return
+    handle, previous = current_context.find_current()[1], current_context.current()
+    if maker == "x11" and previous.context is not None:  # X ends a process that enters a GLX context beside EGL's
+        raise BackendError(_NOT_CURRENT)
+    try:
+        with ctx:
+            its_own = current_context.find_current()[1]
+    finally:
+        current_context.restore(previous)
+    if its_own != handle:
+        raise BackendError(_NOT_CURRENT)
+
+
+def _headless() -> Device:
+    """A device with a headless context of our own. Raises BackendError if none can be made, or if GL calls would go to
+    a window's context instead.
+    """
+    previous = current_context.current()
+    try:
+        with making_contexts:
+            # moderngl.create_context() in a window returns the context that was made last: that must not be ours.
+            default = moderngl._store.default_context  # type: ignore[attr-defined]
+            try:
+                ctx = create_headless(moderngl.create_context)
+            finally:
+                moderngl._store.default_context = default  # type: ignore[attr-defined]
+        if current_context.current().context is None:
+            raise BackendError(_BESIDE_A_WINDOW)
+        return Device(ctx, owned=True)
+    finally:
+        current_context.restore(previous)

@@ -1,0 +1,1 @@
+"""Lowering shared by the GL families: bindings of kernels, tiles of convolutions, and divided reductions."""

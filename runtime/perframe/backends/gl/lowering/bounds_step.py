@@ -1,0 +1,58 @@
+"""Checks of indices before a layer reads by them. Known indices are checked when a plan is made. With checks enabled
+(see perframe/tensor/checks.py), each run waits for its indices and checks them too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perframe.backends.gl.lowering.steps import Call
+from perframe.backends.gl.replay import CommandList
+from perframe.backends.operand import Operand
+from perframe.backends.protocol import LayerLike
+from perframe.errors import BackendError, InferenceError
+from perframe.layers.bounds import Bounds
+from perframe.tensor import Storage, checks
+
+
+class BoundsStep:
+    """Reads an input back, and raises BackendError if an index is outside its bounds."""
+
+    block = b""  # without a kernel there are no numbers
+    offset = 0
+    rows = 1
+
+    def __init__(self, layer: LayerLike, operand: Operand, bounds: Bounds) -> None:
+        self.layer, self._op, self._bounds = layer.name, layer.op, bounds
+        self._shape, self._dtype = operand.shape, operand.dtype
+        self._storage = operand.storage
+
+    def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
+        """Record a pause for the check."""
+        commands.pause(self._check, self._storage)
+
+    def _check(self, storage: Storage) -> None:
+        """Wait for the values and check them."""
+        try:
+            self._bounds.check(storage.download(self._shape, self._dtype))
+        except InferenceError as error:
+            raise BackendError(f"layer {self.layer!r} ({self._op}) failed: {error}") from None
+
+
+def bounds_steps(call: Call[Any]) -> list[BoundsStep]:
+    """The steps that check a layer's inputs in each run, if checks are enabled. Raises InferenceError for a known index
+    outside its bounds.
+    """
+    steps = []
+    for bounds in getattr(call.form, "bounds", ()):
+        operand = call.optional(bounds.input)
+        if operand is None:
+            continue
+        if operand.value is not None:
+            try:
+                bounds.check(operand.value)
+            except InferenceError as error:
+                raise InferenceError(f"layer {call.layer.name!r} ({call.layer.op}): {error}") from None
+        elif checks.enabled():
+            steps.append(BoundsStep(call.layer, operand, bounds))
+    return steps

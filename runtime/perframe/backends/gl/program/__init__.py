@@ -1,0 +1,1 @@
+"""GL programs: steps, command lists, and timers."""

@@ -1,0 +1,158 @@
+"""The program of a GL plan: bound steps in order, one uniform buffer with their numbers, and the command lists that
+replay them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import moderngl
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.backends.gl.context.device import Device
+from perframe.backends.gl.program.timers import StepTimers
+from perframe.backends.gl.replay import CommandList
+from perframe.backends.protocol import Step, TimedRun
+from perframe.tensor import Storage
+
+MOST_LISTS = 128  # of a program; the oldest goes
+
+
+class GLStep(Step, Protocol):
+    """A bound step. Its program sets its offset in the uniform buffer."""
+
+    block: bytes
+    offset: int
+
+    def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
+        """Record what binds and launches it, or some of its rows: the first, and how many. `uniforms` is the GL name of
+        the uniform buffer.
+        """
+
+    @property
+    def rows(self) -> int:
+        """The number of parts that it may be launched in."""
+
+
+class GLProgram:
+    """Bound steps, one uniform buffer with all their numbers, and the command lists that replay them."""
+
+    nanoseconds: int | None = None  # of a whole run: the GPU runs beside the CPU, and planning does not wait for it
+    is_brief = is_provisional = False
+
+    def __init__(
+        self, device: Device, steps: Sequence[GLStep], make_timers: Callable[[Device, int], StepTimers]
+    ) -> None:
+        self._timers: StepTimers | None = None
+        self._make_timers = make_timers
+        self._device, self._steps = device, list(steps)
+        self._bound: dict[Storage, Storage] = {}  # what stands in for the plan's storages
+        self._lists: dict[tuple[int, int, bool], CommandList] = {}  # by the range of their steps, and whether timed
+        self._stamps: dict[CommandList, NDArray[Any]] = {}  # the rows that write a stamp
+        self._moves = device.moves
+        alignment = max(16, device.limits["uniform_alignment"])
+        data = bytearray()
+        for step in steps:
+            step.offset = len(data)
+            data += step.block + bytes(-len(step.block) % alignment)
+        self._uniforms: moderngl.Buffer | None = None
+        with device.using():
+            device.programs.settle()
+            if data:
+                self._uniforms = device.buffer(len(data))
+                self._uniforms.write(bytes(data))
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def replace(self, planned: Storage, new: Storage) -> None:
+        """Read `new` instead of the plan's storage `planned`."""
+        self._bound[planned] = new
+        with self._device.using():
+            for commands in self._lists.values():
+                commands.replace(planned, new)
+
+    def run(self, begin: int, end: int) -> None:
+        """Submit the steps from `begin` up to `end`."""
+        with self._device.using():
+            if self._moves != self._device.moves:
+                self._moves = self._device.moves
+                self._lists.clear()
+                self._stamps.clear()
+            timers = self._timers
+            places = None if timers is None else timers.begin(begin, end - begin + 1)
+            commands = self._commands(begin, end, None if places is None else timers)
+            if timers is not None and places is not None:
+                commands.fill(self._stamps[commands], timers.word, places)
+            commands.run()
+
+    def rows(self, index: int) -> int:
+        """The number of parts in which a step may run."""
+        return self._steps[index].rows
+
+    def run_rows(self, index: int, rows: tuple[int, int]) -> None:
+        """Submit some rows of a step: the first, and how many."""
+        with self._device.using():
+            commands = CommandList(self._device.gl, self._bound)
+            self._steps[index].record(commands, self._uniforms.glo if self._uniforms is not None else 0, rows)
+            commands.finish().run()
+
+    def _commands(self, begin: int, end: int, timers: StepTimers | None) -> CommandList:
+        """The commands of these steps. They rely on no state that other commands have left behind. With `timers`, they
+        write a stamp before each step and after the last; a run fills in where.
+        """
+        key = begin, end, timers is not None
+        found = self._lists.get(key)
+        if found is None:
+            if len(self._lists) >= MOST_LISTS:  # a budget cuts a run elsewhere in each frame
+                self._stamps.pop(self._lists.pop(next(iter(self._lists))), None)
+            found = CommandList(self._device.gl, self._bound)
+            uniforms = self._uniforms.glo if self._uniforms is not None else 0
+            rows = []
+            for step in self._steps[begin:end]:
+                if timers is not None:
+                    rows.append(len(found))
+                    found.call(*timers.call)
+                step.record(found, uniforms)
+            if timers is not None:
+                rows.append(len(found))
+                found.call(*timers.call)
+                self._stamps[found] = np.array(rows)
+            self._lists[key] = found.finish()
+        return found
+
+    def time_steps(self, on: bool) -> None:
+        """Let the GPU time the steps of each run from now on, or no longer."""
+        if on is (self._timers is None):
+            with self._device.using():
+                self._timers = self._make_timers(self._device, len(self._steps)) if on else None
+
+    def step_seconds(self, repeats: int) -> list[float] | None:
+        """The shortest time of each step on the GPU: of `repeats` more runs or, without repeats, of the timed ones.
+        None if none was. Blocks if there are repeats.
+        """
+        timed = self._timers
+        if repeats:
+            self.time_steps(True)
+            for _ in range(repeats):
+                self.run(0, len(self._steps))
+        if self._timers is None:
+            return None
+        with self._device.using():
+            found = self._timers.shortest(wait=repeats > 0)
+        self._timers = self._timers if timed else None
+        return found if all(map(math.isfinite, found)) else None
+
+    def take_runs(self, wait: bool = False) -> list[TimedRun]:
+        """Return the timed runs that the GPU has reported since the last call. With `wait`, block for all."""
+        if self._timers is None:
+            return []
+        with self._device.using():
+            return self._timers.take(wait)
+
+    def __del__(self) -> None:
+        if self._uniforms is not None:
+            self._device.drop(self._uniforms)

@@ -1,0 +1,1 @@
+"""The memory of tensors on GL, and its pool."""

@@ -1,0 +1,96 @@
+"""Tensors in GL objects: the common part of buffers and textures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from perframe.backends.gl.context.device import Device
+from perframe.errors import ClosedError
+from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
+from perframe.tensor.snapshots import Snapshots
+
+Array = NDArray[Any]
+
+
+class GLStorage(Storage):
+    """A tensor in a GL object, with four bytes an element, or two if the object holds float32 numbers as halves.
+    Subclasses make the object, and move values.
+    """
+
+    backend_type: BackendType
+
+    def __init__(self, device: Device, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> None:
+        self.device, self.dtype, self.size = device, dtype, TensorShape(shape).size
+        self.is_half, self.snapshots = is_half, Snapshots()
+        with device.using():
+            self._objects = self._make()
+
+    def _make(self) -> tuple[Any, ...]:
+        """Make the GL objects. The last one has the values."""
+        raise AssertionError("subclasses make them")
+
+    def enlarge(self, shape: Sequence[int]) -> None:
+        """Make room for a value of this shape. The values that it has are lost, and the object gets another GL name."""
+        self.release()
+        self.size = TensorShape(shape).size
+        with self.device.using():
+            self._objects = self._make()
+        self.device.moves += 1
+
+    @property
+    def element_bytes(self) -> int:
+        """Four for every dtype, and two for halves."""
+        return 2 if self.is_half else 4
+
+    @property
+    def memory(self) -> Any:
+        """The moderngl object that has the values; None after release()."""
+        return self._objects[-1] if self._objects else None
+
+    @property
+    def busy(self) -> bool:
+        """Always False: GL orders an upload after earlier work."""
+        return False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the storage has not been released."""
+        return bool(self._objects)
+
+    @property
+    def glo(self) -> int:
+        """The object's GL name. Raises ClosedError after release()."""
+        if not self._objects:
+            raise ClosedError(
+                f"a tensor of {self.size} elements ({self.dtype} on {self.backend_type}) was used after it was "
+                "released, or after the worker that owns it was: keep values by readback_and_clone()"
+            )
+        return int(self._objects[-1].glo)
+
+    def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
+        """Return the values. Blocks until the GPU has computed them."""
+        pending = self.request((self.size,) if shape is None else shape, dtype or self.dtype)
+        pending.wait()
+        result: Array = pending.values()
+        return result
+
+    def like(self, shape: Sequence[int], dtype: DataType) -> Self:
+        """New storage in the same context."""
+        return type(self)(self.device, shape, dtype)
+
+    def pin(self, tensor: Tensor) -> Storage:
+        """Move `tensor`'s data into storage of this context."""
+        return tensor.pin_like(self)
+
+    def release(self) -> None:
+        """Free the GL objects, on the GL thread."""
+        if self._objects:
+            self.device.drop(*self._objects)
+        self._objects = ()
+
+    def __del__(self) -> None:
+        if getattr(self, "_objects", ()):
+            self.device.drop(*self._objects)

@@ -1,0 +1,1 @@
+"""Passes between textures and tensors."""

@@ -1,0 +1,400 @@
+"""Passes between the caller's textures and tensors: one draw or dispatch each, bound once and replayed."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from numbers import Integral
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import moderngl
+import numpy as np
+
+from perframe.backends.gl.backend import GLBackend
+from perframe.backends.gl.compile.program import Numbers, load_kernel
+from perframe.backends.gl.compute import ComputeBackend
+from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context.state import DRAW_BINDING, TEXTURE_2D_ARRAY, TEXTURE_2D_BINDING, VIEWPORT
+from perframe.backends.gl.lowering.steps import Binding, kind_of, on_gl
+from perframe.backends.gl.pixel import PixelBackend
+from perframe.backends.gl.replay import Name
+from perframe.backends.gl.textures.attachments import DrawnTextures
+from perframe.backends.gl.textures.steps import (
+    Draw,
+    Filter,
+    Pass,
+    PixelBuffers,
+    Replay,
+    TextureLayer,
+    TextureName,
+    layer_of,
+    layered_define,
+    name_of,
+    operand_at,
+)
+from perframe.backends.operand import Array, Operand
+from perframe.errors import BackendError, ClosedError, InputError
+from perframe.graphics.functions import get, get_four
+from perframe.tensor import BackendType, DataType, Storage, Tensor
+
+if TYPE_CHECKING:
+    from perframe.graphics import GLContext
+
+_TEXTURE_2D, _TEXTURE0, _WIDTH, _HEIGHT, _RED_TYPE = 0x0DE1, 0x84C0, 0x1000, 0x1001, 0x8C10
+_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _COMPLETE = 0x8CA9, 0x8CE0, 0x8CD5
+_INTEGERS = (0x1404, 0x1405)
+_PIXELS = {"f1": "uint8", "nu1": "uint8", "f2": "float16", "f4": "float32"}  # by moderngl's names for dtypes
+_ROWS, _TAPS = 64, 4  # the rows and the weights of filters are multiples of these
+_AT_ONCE = 6  # parts that a pass joins
+Bound = TypeVar("Bound")
+_MAX_BOUND = 64  # passes that stay bound; beyond that, the least recently used one is dropped
+
+
+class TexturePasses:
+    """All passes of one TextureConverter."""
+
+    def __init__(self, ctx: GLContext) -> None:
+        self._device = device_for(ctx)
+        with self._device.current():
+            backends: list[GLBackend] = [PixelBackend(self._device)]
+            if self._device.has_compute:
+                backends.insert(0, ComputeBackend(self._device))
+        self._backends = {backend.backend_type: backend for backend in backends}
+        self._bound: OrderedDict[Hashable, Any] = OrderedDict()
+        self._own: dict[Hashable, Storage] = {}
+        self._drawn_textures = DrawnTextures(self._device)
+
+    @property
+    def default(self) -> BackendType:
+        """The backend on which a tensor without storage is placed."""
+        return next(iter(self._backends))
+
+    def alloc(self, backend: BackendType, tensor: Tensor) -> Storage:
+        """Allocate storage for a tensor. Raises BackendError if this context lacks the backend."""
+        if backend not in self._backends:
+            raise BackendError(f"this GL context has no {backend}: it is GL {self._device.ctx.version_code / 100:.1f}")
+        return self._backends[backend].alloc(tensor.shape, tensor.dtype)
+
+    def own_storage(self, tensor: Tensor, backend: BackendType | None = None, index: int = -1) -> Storage:
+        """GPU storage that stands in for a tensor on the CPU, or for one of a batch, by its index."""
+        key = (backend, index, tensor.shape, tensor.dtype)
+        if key not in self._own:
+            self._own[key] = self.alloc(backend or self.default, tensor)
+        return self._own[key]
+
+    def layers(self, texture: Any) -> list[TextureLayer]:
+        """The layers of the caller's array texture; none if it is not one."""
+        many = texture.layers if isinstance(texture, moderngl.TextureArray) else 0
+        return [TextureLayer(texture, layer) for layer in range(many)]
+
+    def readable(self, texture: Any) -> Any:
+        """A texture to read: a framebuffer stands for its first one. Raises InputError if it has none."""
+        if not isinstance(texture, moderngl.Framebuffer):
+            return texture
+        self._check_object(texture)
+        return self._drawn_textures.texture_of(texture)
+
+    def is_drawn(self, texture: Any) -> bool:
+        """Whether GL draws into a texture, so that its first row is the bottom one."""
+        return self._drawn_textures.is_drawn(texture)
+
+    def texture_size(self, texture: Any) -> tuple[int, int]:
+        """Width and height of the caller's texture, a moderngl object or a GL name. Raises InputError, ClosedError."""
+        if isinstance(texture, (moderngl.Texture, TextureLayer)):
+            texture = texture.texture if isinstance(texture, TextureLayer) else texture
+            self._check_object(texture)
+            samples = getattr(texture, "samples", 0)
+            if texture.dtype[0] in "iu" or samples:
+                kind = f"{texture.dtype} texture" + (f" of {samples} samples" if samples else "")
+                raise InputError(f"a {kind} holds no picture: its values must be float, or 0..1 in bytes")
+            return int(texture.width), int(texture.height)
+        if not isinstance(texture, Integral) or isinstance(texture, bool):
+            raise InputError(f"a texture is a moderngl.Texture or a GL name, not {type(texture).__name__}")
+        value, found, texture = ctypes.c_int(), [], int(texture)
+        with self._device.using() as gl:
+            gl.glActiveTexture(_TEXTURE0)
+            gl.glBindTexture(_TEXTURE_2D, 0)
+            if gl.glIsTexture(texture):
+                gl.glBindTexture(_TEXTURE_2D, texture)
+                if get(gl, TEXTURE_2D_BINDING) != texture:
+                    gl.glGetError()  # we caused this error: the texture is not a 2D one
+            for name in (_WIDTH, _HEIGHT, _RED_TYPE):
+                gl.glGetTexLevelParameteriv(_TEXTURE_2D, 0, name, ctypes.byref(value))
+                found.append(value.value)
+        if not found[0] or not found[1] or found[2] in _INTEGERS:
+            raise InputError(f"GL name {texture} is not a 2D texture with float pixels, or 8-bit pixels for 0..1")
+        return found[0], found[1]
+
+    def upload(self, picture: Array, texture: Any) -> None:
+        """Copy an array into the caller's texture of its size, components and dtype. Raises InputError."""
+        if not isinstance(texture, moderngl.Texture):
+            raise InputError(f"an array is uploaded into a moderngl.Texture, not {type(texture).__name__}")
+        self.texture_size(texture)
+        wanted = (texture.height, texture.width, texture.components), _PIXELS.get(texture.dtype)
+        if wanted[1] is None:
+            raise InputError(f"a {texture.dtype} texture takes no uploads: make one of {', '.join(_PIXELS)}")
+        if (picture.shape, picture.dtype.name) != wanted:
+            raise InputError(
+                f"this texture takes arrays of {wanted[1]} {wanted[0]}, not {picture.dtype} {picture.shape}: make a "
+                "texture of the picture's size, components and dtype"
+            )
+        with self._device.using():
+            buffers = self._pass(("upload", picture.nbytes), lambda: PixelBuffers(self._device, picture.nbytes))
+            buffers.upload(np.ascontiguousarray(picture), texture)
+        self._drawn_textures.note_upload(texture)
+
+    def mipmap_levels(self, texture: Any, size: tuple[int, int]) -> int:
+        """The number of levels of the texture's mipmap. Raises InputError if only the first is there."""
+        value, levels = ctypes.c_int(), 1
+        with self._device.using() as gl:
+            gl.glActiveTexture(_TEXTURE0)
+            target = TEXTURE_2D_ARRAY if isinstance(texture, TextureLayer) else _TEXTURE_2D
+            gl.glBindTexture(target, name_of(texture))
+            while max(size) >> levels:
+                gl.glGetTexLevelParameteriv(target, levels, _WIDTH, ctypes.byref(value))
+                if value.value != max(size[0] >> levels, 1):
+                    break
+                levels += 1
+        if levels == 1 < max(size):
+            raise InputError("this texture has no mipmap: call texture.build_mipmaps(), or resample it by 'antialias'")
+        return levels
+
+    def to_tensor(self, texture: Any, tensor: Tensor, storage: Storage, params: Mapping[str, Numbers]) -> None:
+        """Sample a texture into a tensor's storage."""
+        self.check(tensor, storage)
+
+        def make() -> Pass[Replay]:
+            planned = TextureName(0), TextureName(0)  # the second is the place of the tensor's storage
+            output, source = operand_at(tensor, planned[1]), {"T": planned[0]}
+            return self._bind("texture_to_tensor", {}, output, params, source, storage, planned, layered)
+
+        params, layered = {**params, "layer": layer_of(texture)}, layered_define(texture)
+        with self._device.using() as gl:
+            key = ("to_tensor", storage.backend_type, tensor.shape, tensor.dtype, *layered)
+            found = self._pass(key, make)
+            found.step.actual = TextureName(name_of(texture)), storage
+            found.run(gl, params)
+
+    def filter_to_tensor(
+        self,
+        texture: Any,
+        tensor: Tensor,
+        storage: Storage,
+        size: tuple[int, int],
+        params: Mapping[str, Any],
+        weights: tuple[Any, Any],
+        flipped: bool,
+    ) -> None:
+        """Filter a texture into a tensor's storage: first across, for the rows that the tensor needs, and then down.
+
+        `weights` are `textures.filters.Weights`. If `flipped`, the texture's first row is the picture's last.
+        """
+        self.check(tensor, storage)
+        top, end = weights[1].span
+        rows = _rounded(end - top, _ROWS)  # so that regions of similar sizes share a pass
+        taps = _rounded(weights[0].values.shape[1], _TAPS), _rounded(weights[1].values.shape[1], _TAPS)
+        wide, high = params["box"][2:]
+        across = {
+            "texture_size": size,
+            "layer": layer_of(texture),
+            "width": wide,
+            "taps": taps[0],
+            "first_row": size[1] - 1 - top if flipped else top,
+            "row_step": -1 if flipped else 1,
+        }
+        down, layered = {**params, "taps": taps[1], "first_row": top}, layered_define(texture)
+
+        def make() -> Filter:
+            backend = self._backends[storage.backend_type]
+            shapes = (rows, wide, 4), (wide, 1 + taps[0]), (high, 1 + taps[1])
+            between, first, second = (
+                Operand("filter", shape, DataType.FLOAT32, storage=backend.alloc(shape, DataType.FLOAT32))
+                for shape in shapes
+            )
+            source, place = TextureName(0), TextureName(0)
+            output = operand_at(tensor, place)
+            return Filter(
+                self._bind("filter_columns", {"F": first}, between, across, {"T": source}, storage, [source], layered),
+                self._bind("filter_to_tensor", {"X": between, "F": second}, output, down, {}, storage, [place]),
+                (first.storage, second.storage),
+            )
+
+        with self._device.using() as gl:
+            key = ("filter", storage.backend_type, tensor.shape, tensor.dtype, wide, high, rows, taps, *layered)
+            found = self._pass(key, make)
+            found.set_weights(weights, taps)
+            found.across.step.actual, found.down.step.actual = (TextureName(name_of(texture)),), (storage,)
+            found.across.run(gl, across)
+            found.down.run(gl, down)
+
+    def join(self, parts: Sequence[Storage], item: Tensor, tensor: Tensor, storage: Storage) -> None:
+        """Write the storages of a batch's items, which are like `item`, one after the other into a tensor's storage."""
+        self.check(tensor, storage)
+        size, kind, done = item.shape.size, storage.backend_type, 0
+        given = list(parts)
+        while given:
+            now, given = given[:_AT_ONCE], given[_AT_ONCE:]
+            runs = [done or size, *[size] * (len(now) - 1)]
+            done = sum(runs)
+            whole = not any(run % 4 for run in runs)
+            counts = [run // 4 for run in runs] if whole else runs
+            target = self.own_storage(Tensor.empty((done,), tensor.dtype), kind) if given else storage
+            params: dict[str, Numbers] = {
+                "first": [sum(counts[:k]) for k in range(len(now))],
+                "run": counts,
+                "total": sum(counts),
+            }
+            defines = {"OPERANDS": str(len(now)), **({"WHOLE": "1"} if whole else {})}
+            self._join(now, runs, target, tensor.dtype, params, defines)
+            given = [target, *given] if given else []
+
+    def _join(
+        self,
+        parts: Sequence[Storage],
+        runs: Sequence[int],
+        target: Storage,
+        dtype: DataType,
+        params: Mapping[str, Numbers],
+        defines: Mapping[str, str],
+    ) -> None:
+        """Join up to six storages."""
+
+        def make() -> Pass[Replay]:
+            planned = [TextureName(0) for _ in range(len(parts) + 1)]
+            places: Any = planned
+            inputs = {f"X{k}": Operand("", (run,), dtype, storage=places[k]) for k, run in enumerate(runs)}
+            output = Operand("", (sum(runs),), dtype, storage=places[-1])
+            return self._bind("join", inputs, output, params, {}, target, planned, defines)
+
+        with self._device.using() as gl:
+            found = self._pass(("join", target.backend_type, tuple(runs), dtype), make)
+            found.step.actual = (*parts, target)
+            found.run(gl, params)
+
+    def _bind(
+        self,
+        name: str,
+        inputs: dict[str, Operand],
+        output: Operand,
+        params: Mapping[str, Numbers],
+        textures: Mapping[str, TextureName],
+        storage: Storage,
+        planned: Sequence[TextureName],
+        defines: Mapping[str, str] = MappingProxyType({}),
+    ) -> Pass[Replay]:
+        """A pass of a kernel on the backend of this storage."""
+        kernel = load_kernel(name if name == "join" else f"convert/{name}")
+        defines = {**defines, "BYTES": "1"} if kind_of(output.dtype) == "int" else dict(defines)
+        named = {sampler: Name(texture, "glo") for sampler, texture in textures.items()}
+        binding = Binding(name, kernel, inputs, output, params, defines, "", named)
+        step = self._backends[storage.backend_type].bind(binding)
+        self._device.programs.settle()
+        return Pass(self._device, kernel, Replay(step, *planned), output.shape.size)
+
+    def viewport(self, framebuffer: Any) -> tuple[int, int, int, int]:
+        """The viewport of the caller's framebuffer; without one, the current viewport."""
+        if framebuffer is not None:
+            x, y, width, height = self._framebuffer(framebuffer).viewport
+            return x, y, width, height
+        with self._device.current():
+            return get_four(self._device.gl, VIEWPORT)
+
+    def draw(
+        self,
+        tensor: Tensor,
+        storage: Storage,
+        target: Any,
+        params: Mapping[str, Numbers],
+        viewport: tuple[int, int, int, int],
+        offset: tuple[int, int],
+        written: Sequence[bool],
+    ) -> None:
+        """Draw a tensor into a texture, a framebuffer, or (None) the bound framebuffer.
+
+        `viewport` is the area that the tensor covers. `offset` is the pixel from which `params["origin"]` counts.
+        `written` says for each of the four channels whether drawing may change it.
+        """
+        self.check(tensor, storage)
+        origin: Any = params["origin"]
+        params = {**params, "origin": (origin[0] + offset[0], origin[1] + offset[1]), "corner": viewport[:2]}
+
+        def make() -> Pass[Draw]:
+            step = Draw(self._device, storage.backend_type == BackendType.GPU_COMPUTE, kind_of(tensor.dtype))
+            return Pass(self._device, step.kernel, step, 0)
+
+        with self._device.using() as gl:
+            found = self._pass(("draw", storage.backend_type, kind_of(tensor.dtype)), make)
+            step = found.step
+            step.encodes = False
+            if target is None:
+                step.target = get(gl, DRAW_BINDING)
+            elif isinstance(target, (moderngl.Texture, TextureLayer, Integral)):
+                step.target, step.encodes = self._attach(gl, target), True
+            else:
+                step.target = self._framebuffer(target).glo
+            step.input, step.viewport, step.written = storage, viewport, written
+            found.run(gl, params)
+            step.input = None
+            if step.target == self._device.framebuffer:
+                gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, 0, 0)
+
+    def _attach(self, gl: Any, texture: Any) -> int:
+        """Attach the caller's texture to our framebuffer, and return the framebuffer's name."""
+        gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, self._device.framebuffer)
+        if isinstance(texture, TextureLayer):
+            gl.glFramebufferTextureLayer(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, texture.glo, 0, texture.layer)
+        else:
+            gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, name_of(texture), 0)
+        if gl.glCheckFramebufferStatus(_DRAW_FRAMEBUFFER) != _COMPLETE:
+            gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, 0, 0)
+            raise InputError(f"this driver cannot draw into {texture}: use a texture of one, two or four channels")
+        return self._device.framebuffer
+
+    def _framebuffer(self, target: Any) -> moderngl.Framebuffer:
+        if not isinstance(target, moderngl.Framebuffer):
+            raise InputError(f"tensors are drawn into a moderngl.Framebuffer, not {type(target).__name__}")
+        self._check_object(target)
+        return target
+
+    def _check_object(self, thing: Any) -> None:
+        """Raise ClosedError for a released texture or framebuffer, and InputError for one of another context."""
+        kind = type(thing).__name__
+        if isinstance(thing.mglo, moderngl.InvalidObject):
+            raise ClosedError(f"this moderngl.{kind} was released")
+        if thing.ctx is not self._device.ctx:
+            raise InputError(
+                f"this moderngl.{kind} belongs to another moderngl.Context than the TextureConverter: give both the "
+                "same ctx; if two contexts share their textures, pass the texture's GL name, texture.glo"
+            )
+
+    def check(self, tensor: Tensor, storage: Storage) -> None:
+        """Raise ClosedError for a released tensor, and InputError for one in another context."""
+        placed = on_gl(storage)
+        placed.glo  # noqa: B018  # raises if it was released
+        if placed.device is not self._device:
+            raise InputError(
+                f"tensor {tensor.name!r} {tensor.shape} lies in another GL context: give its worker and the "
+                "TextureConverter the same ctx"
+            )
+
+    def _pass(self, key: Hashable, make: Callable[[], Bound]) -> Bound:
+        found: Bound | None = self._bound.get(key)
+        if found is None:
+            found = self._bound[key] = make()
+            if len(self._bound) > _MAX_BOUND:
+                self._bound.popitem(last=False)
+        self._bound.move_to_end(key)
+        return found
+
+    def release(self) -> None:
+        """Free the bound passes and their storage."""
+        self._bound.clear()
+        for storage in self._own.values():
+            storage.release()
+        self._own.clear()
+
+
+def _rounded(count: int, step: int) -> int:
+    return -(-count // step) * step
