@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
-from perframe.tensor.partial import DynamicTensorShape
+from perframe.sizes.partial import DynamicTensorShape
 
 
 def node(op: str, inputs: str, output: str, **attributes: Any) -> Any:

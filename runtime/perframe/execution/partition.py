@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 
 from perframe.model import Layer, Model, Value
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 _pieces: weakref.WeakKeyDictionary[Model, list[Model | Layer]] = weakref.WeakKeyDictionary()
 

@@ -30,8 +30,8 @@ from perframe.plan.plan import LEAST_LENT, Plan
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
 from perframe.sizes.open_dims import Shapes
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import Storage, Tensor
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]

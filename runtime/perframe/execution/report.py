@@ -11,8 +11,8 @@ from perframe.backends.protocol import TimedProgram
 from perframe.model import Layer, Model
 from perframe.plan.segments import Segment, Transfer
 from perframe.safety.notebooks import preformatted
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import BackendType, HostStorage, TensorShape
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from perframe.layers.channels_last import first, is_data, last
 from perframe.layers.epilogue import Stage
 from perframe.model import Layer
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 Array = NDArray[Any]
 

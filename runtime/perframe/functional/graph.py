@@ -15,8 +15,8 @@ from perframe.functional.tensor import FunctionalTensor, Given, Origin, to_tenso
 from perframe.model import Layer, Model, Names, Value
 from perframe.passes import optimize as run_passes
 from perframe.passes.prepared import freeze
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 _MAX_NAME = 1000
 

@@ -9,7 +9,7 @@ from perframe.errors import InputError
 from perframe.functional.calls import function, graph_of
 from perframe.functional.tensor import FunctionalTensor, Given, Origin, to_tensor
 from perframe.model import Array, Model, Value
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 
 @function

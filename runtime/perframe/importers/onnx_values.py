@@ -6,8 +6,8 @@ import onnx
 
 from perframe.errors import ModelError
 from perframe.model import Value
+from perframe.sizes.partial import Dim, DynamicTensorShape
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, DynamicTensorShape
 
 UNKNOWN = "?"  # an unknown dim in ONNX's own text format
 _MAX_NESTING = 8  # sequences of sequences

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from perframe.layers.geometry import View
-from perframe.tensor.partial import Dim
+from perframe.sizes.partial import Dim
 
 # (axis, step, size): `size` elements of one of the tensor's axes, `step` apart. A size of 0 stands for all elements of
 # the axis, and an axis of -1 for one repeated element

@@ -15,8 +15,8 @@ from perframe.layers.arrangement import Arrangement
 from perframe.layers.attributes import Positive
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints, View, row_major
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, broadcast
 
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
 

@@ -19,12 +19,12 @@ from typing import Any, Protocol
 
 from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.layers.attributes import ANYTHING, Kind, kind_by_default, kind_of
-from perframe.layers.entries import Entries
 from perframe.layers.homes import family_at
-from perframe.sizes.traced import is_followed
+from perframe.layers.shape_arithmetic import FOLLOWED, MAX_VALUES, ComputesValues, Values, is_followed, numbers_of
+from perframe.sizes.partial import PartialTensor
+from perframe.sizes.size import is_symbolic, plain
 from perframe.tensor import DataType, TensorShape
 from perframe.tensor.checks import too_large
-from perframe.tensor.partial import FOLLOWED, MAX_ENTRIES, PartialTensor
 
 Attributes = Mapping[str, Any]
 ONNX_DOMAINS = ("", "ai.onnx")
@@ -217,10 +217,10 @@ class Declaration:
                     raise InferenceError(
                         f"an output would have {len(output.shape)} dims, and at most {MAX_RANK} are possible"
                     )
-                reason = too_large(output.shape, output.dtype) if output.shape else ""
+                reason = too_large(map(plain, output.shape), output.dtype) if output.shape else ""
                 if reason:
                     raise InferenceError(f"an output would be too large: {reason}")
-            return self._with_entries(inputs, outputs, bound)
+            return self._with_values(inputs, outputs, bound)
         except PerframeError:
             raise
         except Exception as error:  # a file may say anything
@@ -230,15 +230,15 @@ class Declaration:
             given = f"{dict(attributes)!r:.500}"
             raise InferenceError(f"malformed inputs or attributes {given}: {said} ({where})") from error
 
-    def _with_entries(
+    def _with_values(
         self, inputs: Sequence[PartialTensor | None], outputs: tuple[PartialTensor, ...], bound: Attributes
     ) -> tuple[PartialTensor, ...]:
-        """Return the outputs with the entries that follow from the entries of the inputs, if the form computes them."""
+        """Return the outputs with the values that follow from the values of the inputs, if the form computes them."""
         if not (self.alias or self.form_of is not None):
             return outputs
         given = [(index, value) for index, value in enumerate(inputs) if value is not None]
         if not given or not all(
-            [value.is_followed and (value.value is not None or not self.is_host(i)) for i, value in given]
+            [is_followed(value) and (value.value is not None or not self.is_host(i)) for i, value in given]
         ):
             return outputs
         if not all(map(_is_small, outputs)):
@@ -247,33 +247,33 @@ class Declaration:
         if self.alias and source is not None and shape is not None:
             return (PartialTensor(outputs[0].dtype, shape, source.reshape(shape.to_shape())), *outputs[1:])
         if self.alias:
-            forms: list[Any] = [_AsItIs()]
+            forms: list[Any] = [_SameValues()]
         else:
             assert self.form_of is not None
             form = self.form_of(inputs, outputs, **bound)
             forms = form if isinstance(form, list) else [form]
         made = list(outputs)
         for index, (form, output) in enumerate(zip(forms, outputs, strict=False)):
-            if hasattr(form, "of_entries") and output.shape is not None:
-                entries = form.of_entries(inputs, output).reshape(output.shape.to_shape())
-                made[index] = PartialTensor.of_entries(output.dtype, entries)
+            if isinstance(form, ComputesValues) and output.shape is not None:
+                values = form.of_values(inputs, output).reshape(output.shape.to_shape())
+                made[index] = PartialTensor.of_values(output.dtype, values)
         return tuple(made)
 
 
-class _AsItIs:
+class _SameValues:
     """The form of a layer that gives its input another shape."""
 
-    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """Return the entries of the first input."""
-        assert inputs[0] is not None and inputs[0].known is not None
-        return inputs[0].known
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
+        """Return the values of the first input."""
+        assert inputs[0] is not None
+        return numbers_of(inputs[0])
 
 
 def _is_small(output: PartialTensor) -> bool:
     if output.shape is None or output.dtype not in FOLLOWED:
         return False
     size = output.shape.size
-    return size is not None and not is_followed(size) and size <= MAX_ENTRIES
+    return size is not None and not is_symbolic(size) and size <= MAX_VALUES
 
 
 _REGISTRY: dict[str, Declaration] = {}

@@ -16,7 +16,7 @@ from perframe.layers.attributes import Positive
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import View
 from perframe.layers.move import view_in_order
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
 
 BLOCK = 4  # channels
 

@@ -12,9 +12,9 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import Natural
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.layers.bounds import Bounds
-from perframe.layers.entries import Entries
 from perframe.layers.geometry import Ints, row_major
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.layers.shape_arithmetic import Values, numbers_of
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class Indexing:
         """The bounds of the indices."""
         return (Bounds(1, (self.size,)),)
 
-    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """Return the entries at known indices; all others are unknown."""
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
+        """Return the values at known indices; all others are unknown."""
         x, indices = inputs[:2]
-        assert x is not None and x.known is not None and indices is not None and indices.known is not None
-        rows = x.known.reshape(self.outer, self.size, self.inner)
+        assert x is not None and indices is not None
+        rows = numbers_of(x).reshape(self.outer, self.size, self.inner)
         result = np.full((self.outer, self.count, self.inner), None, object)
-        for at, index in enumerate(indices.known.flat):
+        for at, index in enumerate(numbers_of(indices).flat):
             if isinstance(index, int):
                 result[:, at] = rows[:, index]
         return result

@@ -10,7 +10,7 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints, broadcast_strides, row_major
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, broadcast
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast
 
 
 @dataclass(frozen=True)

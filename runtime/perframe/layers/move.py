@@ -9,9 +9,9 @@ from typing import Literal
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag, Positive
 from perframe.layers.base import Known, layer, normalize_axes, normalize_axis
-from perframe.layers.entries import listed, listed_of
 from perframe.layers.geometry import Ints, View, broadcast_strides, row_major
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, broadcast, dim_product, dim_sum
+from perframe.layers.shape_arithmetic import listed, listed_of
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast, dim_product, dim_sum
 
 # --- the same data with another shape ---
 

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
-from perframe.sizes.traced import remembered
-from perframe.tensor.partial import Dim, PartialTensor
+from perframe.layers.shape_arithmetic import is_followed, numbers_of
+from perframe.sizes.partial import Dim, PartialTensor, derived, dim_of
+from perframe.sizes.size import specialised
+from perframe.sizes.tables import remembered
 
 Coordinates = Literal[
     "asymmetric",
@@ -114,16 +116,16 @@ def Resize(
     given = sizes if sizes is not None and sizes.shape != (0,) else scales
     if given is None:
         raise InferenceError("Resize needs scales or sizes")
-    if given.value is not None and x.shape.is_static:
+    if given is sizes and keep_aspect_ratio_policy != "stretch" and given.value is not None and x.shape.is_static:
         targets = _targets(x.shape.to_shape(), scales, sizes, axes, keep_aspect_ratio_policy)
         return x.with_shape(size for size, _ in targets)
     dims = list(x.shape)
-    entries = [None] * len(chosen) if given.known is None else given.known.tolist()
-    for axis, entry in zip(chosen, entries, strict=True):
+    numbers = numbers_of(given).tolist() if is_followed(given) else [None] * len(chosen)
+    for axis, number in zip(chosen, numbers, strict=True):
         if given is sizes:
-            dims[axis] = entry if keep_aspect_ratio_policy == "stretch" else None
+            dims[axis] = dim_of(number) if keep_aspect_ratio_policy == "stretch" else None
         else:
-            dims[axis] = _scaled(dims[axis], entry)
+            dims[axis] = _scaled(dims[axis], number)
     return x.with_shape(dims)
 
 
@@ -137,12 +139,16 @@ def _scaled(dim: Dim, scale: float | None) -> Dim:
         return dim
     if scale is not None and not 0 < scale < math.inf:
         raise InferenceError(f"a scale is {scale}, and a number above 0 is expected")
-    if not isinstance(dim, int) or scale is None:
+    if scale is None:
         return None
     times, part = float(scale), 1 / float(scale)
-    if times.is_integer():  # a product of integers: a followed size stays followed
-        return dim * int(times)
-    return dim // int(part) if part.is_integer() else math.floor(int(dim) * times)
+
+    def scaled(size: int) -> int:
+        if times.is_integer():
+            return size * int(times)
+        return size // int(part) if part.is_integer() else math.floor(specialised(size) * times)
+
+    return derived(scaled, dim)
 
 
 def _targets(

@@ -15,7 +15,7 @@ from perframe.layers.base import Known, layer, normalize_axis
 from perframe.layers.bounds import Bounds
 from perframe.layers.gather import Tuples, check_extent, tuples
 from perframe.layers.geometry import Ints, View, row_major
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 
 Reduction = Literal["none", "add", "mul", "max", "min"]
 

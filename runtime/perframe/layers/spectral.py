@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 
 @dataclass(frozen=True)

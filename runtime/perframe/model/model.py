@@ -18,8 +18,8 @@ from perframe.layers.epilogue import Stage
 from perframe.layers.twins import inference_key, signature
 from perframe.model.report import OptimizationReport
 from perframe.safety import notebooks
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 Array = NDArray[Any]
 Evaluate = Callable[["Layer", Sequence[Array | None]], list[Array]]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from perframe.model import Layer, Model
 from perframe.passes.match import Graph
-from perframe.tensor.partial import DynamicTensorShape
+from perframe.sizes.partial import DynamicTensorShape
 
 Order = Callable[[Sequence[Any]], Sequence[Any]]
 BY_OP = {

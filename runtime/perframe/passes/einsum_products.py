@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from perframe.layers.einsum import Term, parse
 from perframe.model import Evaluate, Layer, Model, Names
 from perframe.passes.match import Graph
-from perframe.tensor.partial import Dim
+from perframe.sizes.partial import Dim
 
 
 def run(model: Model, evaluate: Evaluate) -> int:

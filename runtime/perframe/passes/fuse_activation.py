@@ -23,7 +23,8 @@ def extended(target: Layer, *stages: Stage) -> tuple[Stage, ...] | None:
 
 def stage_of(graph: Graph, layer: Layer, source: str) -> Stage | None:
     """Return the layer as a stage of an epilogue of `source`; None if it cannot be one."""
-    if graph.specs[source].entries is not None:  # declarations follow no shape arithmetic through an epilogue
+    data = graph.specs[source]
+    if data.values is not None and data.value is None:  # declarations follow no shape arithmetic through an epilogue
         return None
     entry = layer.declaration
     specs = [graph.specs[name] for name in (*layer.inputs, *layer.outputs) if name]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.model import Layer, Model
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 
 class Graph:

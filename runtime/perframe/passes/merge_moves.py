@@ -88,7 +88,7 @@ def _join(graph: Graph, layer: Layer) -> bool:
             graph.relink()  # the specs stay: no output changed
             return True
     spec = graph.specs[layer.outputs[0]]
-    if spec.entries is not None or spec.shape is None or 0 in spec.shape:
+    if (spec.values is not None and spec.value is None) or spec.shape is None or 0 in spec.shape:
         return False
     if sum(not isinstance(dim, int) for dim in spec.shape) > 1:
         refuse(layer, f"more than one dim of its shape {spec.shape} is open")

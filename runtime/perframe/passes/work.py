@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from perframe.errors import PerframeError
 from perframe.model import Layer, Model, Value
 from perframe.model.report import Size
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 
 COUNTED = ("conv", "conv_transpose", "matmul", "quantized")  # the families whose forms count their operations
 

@@ -21,8 +21,8 @@ from perframe.plan.placement import wide_layers_on_host
 from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
 from perframe.plan.sharing import Sharing
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType, Storage, Tensor
-from perframe.tensor.partial import PartialTensor
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
@@ -165,7 +165,7 @@ class Planner:
         value = spec.value
         if value is None and spec.is_known:  # followed numbers: to read them here would tie the trace to their values
             make = partial(self._constant_of, backend, name, spec)
-            made = Operand(name, shape, spec.dtype, lambda: spec.bare_value, make)
+            made = Operand(name, shape, spec.dtype, spec.specialised_value, make)
         elif value is not None:
             constant = value
 
@@ -184,9 +184,7 @@ class Planner:
         return made
 
     def _constant_of(self, backend: Backend, name: str, spec: PartialTensor) -> Storage:
-        value = spec.bare_value
-        assert value is not None
-        return self._constant(backend, name, value)
+        return self._constant(backend, name, spec.specialised_value())
 
     def _constant(self, backend: Backend, name: str, value: Array) -> Storage:
         storage = self._constants.storage(backend, name, value)

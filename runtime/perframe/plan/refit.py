@@ -23,7 +23,8 @@ from perframe.plan.constants import ConstantPool
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment
 from perframe.sizes.open_dims import OpenDims, Shapes
-from perframe.sizes.traced import LEAST, Trace, at_least, at_most
+from perframe.sizes.size import at_least, at_most
+from perframe.sizes.trace import LEAST, Trace
 from perframe.tensor import Tensor, TensorShape
 from perframe.tensor.locks import new_lock
 

@@ -13,8 +13,8 @@ from perframe.errors import InputError
 from perframe.model import Array, Layer, Model
 from perframe.quantization.samples import checked
 from perframe.quantization.watching import Watch
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 
 @dataclass(frozen=True)

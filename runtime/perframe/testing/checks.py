@@ -16,7 +16,7 @@ from perframe.execution.worker import Worker
 from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.plan.refit import FittedPlan
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.testing.cases import Array, Case
 
 

@@ -11,7 +11,7 @@ from perframe.importers.adapters import node_like
 
 if TYPE_CHECKING:
     from perframe.importers.onnx import Importer, Node
-    from perframe.tensor.partial import PartialTensor
+    from perframe.sizes.partial import PartialTensor
 
 
 class Chain:

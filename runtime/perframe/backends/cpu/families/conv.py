@@ -28,7 +28,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.conv import Convolution
-from perframe.sizes.traced import at_least
+from perframe.sizes.size import at_least
 
 WIDENS = True  # float16 is computed in float32
 

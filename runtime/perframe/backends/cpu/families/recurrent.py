@@ -19,7 +19,7 @@ from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.epilogue import apply, parameters
 from perframe.layers.recurrent import Recurrence
-from perframe.sizes.traced import at_least, at_most, is_less
+from perframe.sizes.size import at_least, at_most, is_less
 
 WIDENS = True  # float16 is computed in float32
 
