@@ -120,7 +120,7 @@ PATTERNS: dict[str, tuple[list[Any], list[list[Any]], Any]] = {
     "Resize by scales": (
         [node("Concat", "ones two1", "scales", axis=0), node("Resize", "x0  scales", "y")],
         [["b", "c", 8, "w"]],
-        ("b", "c", 16, None),
+        ("b", "c", 16, "2*w"),
     ),
     "the size of another": (
         [

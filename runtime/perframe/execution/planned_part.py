@@ -201,6 +201,11 @@ class PlannedPart:
         """Whether a template may serve these input shapes: the model leaves a dim open, and templates may be made."""
         return self._templates is not None and self._templates.has_sizes(shapes)
 
+    @property
+    def losses(self) -> list[str]:
+        """The lines of code that used a symbolic size as an int, so that another size needs a new plan."""
+        return [] if self._templates is None else self._templates.losses
+
     def evict_all(self) -> None:
         """Evict all plans: the next run takes a template's plan, or is planned again."""
         self._evicted += self._plans.values()

@@ -104,6 +104,7 @@ class Template:
         }
         self.layers = [name for name, _ in plan.live()]
         self.program = backend.template(plan.program, plan.workspaces[0], trace, self._results, planned)
+        self.losses = trace.losses
         for *_, storage in (*self.inputs, *self.outputs):
             if storage is not None:  # each fitted plan has its own storage instead
                 storage.release()
@@ -179,6 +180,11 @@ class Templates:
             self._unused = 0
             template.used = self._uses
             return template.plan(backend)
+
+    @property
+    def losses(self) -> list[str]:
+        """The lines of code that tied a template to one size, without saying so: see sizes/trace.py."""
+        return [line for template in self._known for line in template.losses]
 
     @property
     def is_tracing(self) -> bool:

@@ -21,15 +21,27 @@ def quotient(scope: Scope, terms: Terms, divisor: Terms) -> Terms:
         scope.decide(divisor, scope.value(divisor), True)  # a guard, since the divisor may be zero for other sizes
     elif _is_negative(terms):
         return scale(quotient(scope, _rounded_up(terms, divisor), divisor), -1)
+    exact = _exact_part(terms, divisor) if positive else {}
+    rest = subtract(terms, multiply(exact, divisor))
+    return add(exact, _atom(scope, rest, divisor)) if rest else exact
+
+
+def exact_quotient(terms: Terms, divisor: Terms) -> Terms | None:
+    """Return the polynomial whose product with the divisor has these terms; None if there is none."""
+    exact = _exact_part(terms, divisor)
+    return exact if multiply(exact, divisor) == terms else None
+
+
+def _exact_part(terms: Terms, divisor: Terms) -> Terms:
+    """Return the terms that a divisor of one term divides exactly, divided."""
     exact: Terms = {}
-    if positive and len(divisor) == 1:
+    if len(divisor) == 1:
         ((product, times),) = divisor.items()
         for factors, count in terms.items():
             left_over = None if count % times else without(factors, product)
             if left_over is not None:
                 exact[left_over] = count // times
-    rest = subtract(terms, multiply(exact, divisor))
-    return add(exact, _atom(scope, rest, divisor)) if rest else exact
+    return exact
 
 
 def _by_number(scope: Scope, terms: Terms, by: int) -> Terms:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import floordiv
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InferenceError
+from perframe.sizes.division import exact_quotient
 from perframe.sizes.names import MAX_TEXT, NAMES, is_known, name_of, named, text_of, with_sizes
 from perframe.sizes.polynomials import Terms
 from perframe.sizes.scope import NotKnownError
-from perframe.sizes.size import Size, specialised
+from perframe.sizes.size import Size, is_symbolic, specialised
 from perframe.tensor import DataType, TensorShape
 
 Dim = int | str | None  # a number, an open dim by its name or formula, or an unknown one
@@ -80,6 +82,16 @@ def dim_sum(*dims: Dim) -> Dim:
 def dim_product(*dims: Dim) -> Dim:
     """Return the product of dims."""
     return 0 if 0 in dims else derived(lambda *numbers: math.prod(numbers), *dims)
+
+
+def dim_quotient(whole: Dim, part: Dim) -> Dim:
+    """Return the quotient of a product of dims by some of these dims, which may be 0."""
+    a, b = number_of(whole), number_of(part)
+    if is_symbolic(a) and is_symbolic(b):
+        exact = exact_quotient(a.terms, b.terms)
+        if exact is not None:
+            return dim_of(Size(NAMES, exact) if any(exact) else exact[()])
+    return derived(floordiv, whole, part)
 
 
 class DynamicTensorShape(tuple[Dim, ...]):

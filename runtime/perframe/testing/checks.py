@@ -55,13 +55,16 @@ def _compare(name: str, value: Array, want: Array, case: Case, loose: int = 1) -
 def check_open_dims(model: Model, case: Case, expected: Sequence[Array]) -> None:
     """Run with dims that are unknown before the run: first by a plan, then by the plan's template.
 
-    The sizes of every plan must be followed, and the template must serve the sizes that it was made from.
+    The sizes of every plan must be followed, and the template must serve the sizes that it was made from. Code may use
+    a size as an int only where it says so.
     """
     inputs = [replace(value, shape=_open(value.shape)) for value in model.inputs]
     opened = Model(inputs, model.outputs, model.layers, model.constants, model.name)
     with waiting_for_kernels(), Worker(opened) as worker:
         _compare_run(worker, case, expected)
         for part in trace(worker):
+            lost = sorted(set(part.losses))
+            assert not lost, f"a size is used as an int, and needs `specialised` if that must be: {', '.join(lost)}"
             part.evict_all()
         _compare_run(worker, case, expected)
         for part in worker.parts.planned_parts():
