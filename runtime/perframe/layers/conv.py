@@ -263,4 +263,4 @@ def _conv_transpose(inputs: Sequence[Known], outputs: Sequence[Known], **attribu
     chosen = Window(kernel, steps, spread, tuple(begin), zeros)
     groups = attributes["group"]
     size, output = tuple(x.shape[2:]), tuple(y.shape[2:])
-    return TransposedConvolution(chosen, groups, x.shape[0], x.shape[1], y.shape[1], size, output)
+    return TransposedConvolution(chosen, groups, x.shape[0], w.shape[0], y.shape[1], size, output)

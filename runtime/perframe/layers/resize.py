@@ -60,8 +60,9 @@ class Sampling:
         if self.mode == "nearest":
             return 1
         reach = 1 if self.mode == "linear" else 2
-        # without antialiasing K is the same for all sizes: the sizes are not read, so they stay followed
-        return 2 * math.ceil(reach * self.stretch(int(size), int(output))) if self.antialias else 2 * reach
+        if not self.antialias:  # K is the same for all sizes
+            return 2 * reach
+        return 2 * math.ceil(reach * self.stretch(specialised(size), specialised(output)))
 
 
 @dataclass(frozen=True)
@@ -86,12 +87,12 @@ class AxisTaps:
     @property
     def indices(self) -> NDArray[np.int32]:
         """The indices of the taps, (output, K)."""
-        return taps(self.sampling, int(self.size), int(self.output))[0]
+        return taps(self.sampling, specialised(self.size), specialised(self.output))[0]
 
     @property
     def weights(self) -> NDArray[np.float32]:
         """The weights of the taps, (output, K). Output elements for which a crop leaves the input have weights of 0."""
-        return taps(self.sampling, int(self.size), int(self.output))[1]
+        return taps(self.sampling, specialised(self.size), specialised(self.output))[1]
 
 
 @layer(host=("roi", "scales", "sizes"))
@@ -163,11 +164,12 @@ def _targets(
     result = [(dim, 1.0) for dim in shape]
     if sizes is not None and sizes.value is not None and sizes.value.size:
         wanted = [int(size) for size in sizes.value.ravel()]
-        ratios = [size / shape[axis] if shape[axis] else 1.0 for axis, size in zip(chosen, wanted, strict=True)]
+        given = [specialised(shape[axis]) for axis in chosen]
+        ratios = [size / dim if dim else 1.0 for dim, size in zip(given, wanted, strict=True)]
         if policy != "stretch":
             ratio = min(ratios) if policy == "not_larger" else max(ratios)
             ratios = [ratio] * len(chosen)
-            wanted = [math.floor(ratio * shape[axis] + 0.5) for axis in chosen]
+            wanted = [math.floor(ratio * dim + 0.5) for dim in given]
         for axis, size, ratio in zip(chosen, wanted, ratios, strict=True):
             result[axis] = (size, ratio)
     elif scales is not None and scales.value is not None:

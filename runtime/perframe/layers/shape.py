@@ -48,7 +48,8 @@ def ConstantOfShape(shape: PartialTensor, *, value: object = None) -> PartialTen
     dtype = DataType.of(filler.dtype)
     wanted = listed(shape)
     made = PartialTensor(dtype, None if wanted is None else DynamicTensorShape(wanted))
-    if made.shape is None or made.shape.size is None or made.shape.size > MAX_VALUES:
+    size = None if made.shape is None else made.shape.size
+    if made.shape is None or size is None or is_symbolic(size) or size > MAX_VALUES:
         return made
     return PartialTensor.of(np.full(made.shape.to_shape(), filler))
 

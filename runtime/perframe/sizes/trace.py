@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from perframe.sizes.arithmetic import NEGATIVE, ZERO, Rows, SizeArithmetic
 from perframe.sizes.polynomials import Terms
 from perframe.sizes.scope import Answer, Scope
@@ -20,7 +22,7 @@ from perframe.sizes.size import Size, is_symbolic, specialised
 Operation = tuple[int, Terms, Terms]  # an operation of sizes/arithmetic.py, and its two operands
 
 LEAST = 2  # the least symbolic size; 0 and 1 stay plain numbers, since they decide broadcasting and emptiness
-_HERE = str(Path(__file__).parent)
+_HELPERS = (str(Path(__file__).parent), str(Path(np.__file__).parent))  # their lines are not those that use a size
 
 
 class Trace(Scope):
@@ -74,7 +76,7 @@ class Trace(Scope):
         """Return the value of a size that code uses as an int: the arithmetic then holds for this value alone."""
         if self.is_open:
             frame = sys._getframe(2)
-            while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+            while frame.f_back is not None and frame.f_code.co_filename.startswith(_HELPERS):
                 frame = frame.f_back
             self.losses.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
         return specialised(size)  # type: ignore[arg-type]
