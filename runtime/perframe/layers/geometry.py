@@ -269,10 +269,7 @@ def window(
         given = (*begin, *end)
     else:
         given = tuple(pads) if pads and auto_pad in NOT_SET else (0,) * (2 * rank)
-    if any([pad > MAX_PADDING for pad in given]):
-        raise InferenceError(
-            f"padding of {max(given)} elements is more than kernels hold: at most {MAX_PADDING} are possible"
-        )
+    _check_padding(given)
     return Window(tuple(kernel), steps, spread, given[:rank], given[rank:])
 
 
@@ -290,17 +287,26 @@ def output_dims(
     The caller has checked the attributes with `check_window`. Raises InferenceError if the window does not fit.
     """
     rank, dims = len(kernel), list[Dim]()
+    same, padded = auto_pad in ("SAME_UPPER", "SAME_LOWER"), pads if auto_pad in NOT_SET else None
     for axis, (dim, taps) in enumerate(zip(size, kernel, strict=True)):
-        step = strides[axis] if strides else 1
+        step, spread = strides[axis] if strides else 1, dilations[axis] if dilations else 1
+        begin, end = (padded[axis], padded[axis + rank]) if padded else (0, 0)
+        if same and isinstance(dim, int) and isinstance(taps, int):
+            along = window((dim,), (taps,), (step,), (spread,), None, auto_pad)
+            assert along is not None
+            begin, end = along.begin[0], along.end[0]
+        _check_padding((begin, end))
         if not isinstance(taps, int):
             dims.append(None)
-        elif auto_pad in ("SAME_UPPER", "SAME_LOWER") and not isinstance(dim, int):
+        elif same and not isinstance(dim, int):
             dims.append(derived(lambda size, step: -(-size // step), dim, step))
         else:
-            spread = (dilations[axis],) if dilations else None
-            ends = (pads[axis], pads[axis + rank]) if pads else None
-            along = window((dim,), (taps,), (step,), spread, ends, auto_pad)
-            assert along is not None
-            parts = (along.kernel, along.strides, along.dilations, along.begin, along.end)
-            dims.append(_output_dim(dim, *(part[0] for part in parts), ceil_mode))
+            dims.append(_output_dim(dim, taps, step, spread, begin, end, ceil_mode))
     return dims
+
+
+def _check_padding(pads: Sequence[int]) -> None:
+    if any([pad > MAX_PADDING for pad in pads]):
+        raise InferenceError(
+            f"padding of {max(pads)} elements is more than kernels hold: at most {MAX_PADDING} are possible"
+        )

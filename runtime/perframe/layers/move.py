@@ -226,7 +226,10 @@ def _extent(size: int, start: int, end: int, step: int) -> tuple[int, int]:
         stop = at_most(end, last) if end >= 0 else at_least(end + size, before)
     if step < 0:
         first = at_most(first, last)
-    count = at_least(-((first - stop) // step), 0)
+    if start < 0 and stop is last and step == 1:
+        count = at_most(-start, size)
+    else:
+        count = at_least(-((first - stop) // step), 0)
     return at_most(first, at_least(last, 0)), count
 
 

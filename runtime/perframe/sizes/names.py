@@ -5,6 +5,7 @@ An atom is its own text, `height` or `(height + 3)/4`, so equal sizes have equal
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -64,18 +65,12 @@ class Names(Scope):
     def low(self, terms: Terms, sign: int = 1) -> int | None:
         """Return a lower bound of a polynomial (or of its negative), or None where none is known."""
         low = super().low(terms, sign)
-        if low is not None:
-            return low
-        for product, times in terms.items():  # times * (x // by) is a multiple of x - x % by
-            found = product[0].operation if len(product) == 1 else None
-            if found is not None and found[0] == DIVIDE and not any(found[2]) and not times % found[2][()]:
-                by = found[2][()]
-                rest = {key: number for key, number in terms.items() if key != product}
-                rest = add(rest, scale(found[1], times // by))
-                low = self.low(rest, sign)
-                if low is not None:
-                    return low - (sign * times // by * (by - 1) if sign * times > 0 else 0)
-        return None
+        for positive in (False, True):
+            if low is None:
+                plain, times = _without_quotients(terms, sign, positive)
+                low = super().low(plain, sign)
+                low = None if low is None else -(-low // times)
+        return low
 
     def answer(self, difference: Terms, value: Answer, equals: bool) -> bool:
         """Raise NotKnownError: the bounds do not say it."""
@@ -92,6 +87,30 @@ class Names(Scope):
     def unknown(self) -> Size:
         """Return a size of which nothing is known."""
         return Size(self, {(_made(f"?{next(_unknown)}", None, None),): 1})
+
+
+def _without_quotients(terms: Terms, sign: int, positive: bool) -> tuple[Terms, int]:
+    """Return a polynomial without quotients by numbers, and a factor: the polynomial is at most this one times the
+    factor (at least, for a negative sign).
+
+    Only quotients that count against a lower bound are replaced, or with `positive` all of them.
+    """
+    factor = 1
+    while True:
+        for product, times in terms.items():
+            found = product[0].operation if len(product) == 1 else None
+            counts = sign * times > 0
+            if found is None or found[0] != DIVIDE or any(found[2]) or counts > positive:
+                continue
+            by = found[2][()] // math.gcd(times, found[2][()])
+            terms, factor, times = scale(terms, by), factor * by, times * by // found[2][()]
+            del terms[product]
+            terms = add(terms, scale(found[1], times))  # x // by is (x - x % by) / by
+            if counts:
+                terms = add(terms, {(): -times * (found[2][()] - 1)})
+            break
+        else:
+            return terms, factor
 
 
 NAMES = Names()

@@ -23,9 +23,9 @@ from perframe.testing.cases import Array, Case
 def check(case: Case, backend: BackendName, ctx: Any = None) -> None:
     """Run a case on a backend, and compare the outputs with the case's reference: values, dtypes and shapes.
 
-    The layer's shape rule must say what comes out, and nothing wrong where less is known about the inputs. On the CPU
-    the layer also runs with open dims. `ctx` is the GL context; by default the worker makes a headless one. Raises
-    AssertionError for a difference.
+    The layer's shape rule must say what comes out, and nothing wrong where dims of the inputs are unknown or have
+    names. On the CPU the layer also runs with open dims. `ctx` is the GL context; by default the worker makes a
+    headless one. Raises AssertionError for a difference.
     """
     proto = case.proto()
     expected = case.expected(proto)
@@ -114,9 +114,20 @@ def check_inference(model: Model, case: Case, actual: Mapping[str, Array], loose
             np.testing.assert_allclose(claimed, value, case.rtol * loose, case.atol * loose)
         elif claimed is not None:
             np.testing.assert_array_equal(claimed, value)
-    for inputs in (dims, ranks):
+    sizes = {f"{name}_{axis}": size for name, value in case.fed.items() for axis, size in enumerate(value.shape)}
+    names = {
+        name: PartialTensor(value.dtype, value.shape and DynamicTensorShape(_names(name, value.shape)))
+        for name, value in given.items()
+    }
+    for inputs in (dims, ranks, names):
+        made = model.infer(inputs)
         for name, value in actual.items():
-            spec = model.infer(inputs)[name]
+            spec = made[name]
             assert spec.dtype == value.dtype.name, f"infer says {name} is {spec.dtype} if it knows less"
             if spec.shape is not None:
-                assert spec.shape.accepts(value.shape), f"infer says {name} is {spec}, and it is {value.shape}"
+                shape = spec.shape.with_dims(sizes)
+                assert shape.accepts(value.shape), f"infer says {name} is {spec}, and it is {value.shape}"
+
+
+def _names(name: str, shape: DynamicTensorShape) -> list[str]:
+    return [f"{name}_{axis}" for axis in range(len(shape))]
