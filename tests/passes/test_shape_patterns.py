@@ -138,7 +138,7 @@ PATTERNS: dict[str, tuple[list[Any], list[list[Any]], Any]] = {
             node("Slice", "both u12 far l2", "y"),
         ],
         [["b", 4, "past", 16], ["b", 4, "s", 16]],
-        ("b", 4, None, 16),
+        ("b", 4, "past", 16),
     ),
     "rows from the end of a part that is known": (
         [node("Shape", "x0", "s"), node("Slice", "s l1 l3 l0", "y")],
@@ -150,10 +150,10 @@ PATTERNS: dict[str, tuple[list[Any], list[list[Any]], Any]] = {
         [["b", "s", 3]],
         ("b", "s", 3),
     ),
-    "only what is cut is unknown": (
+    "only what is cut changes": (
         [*dims_of(1, 1), node("Slice", "x0 l0 u11 l1", "y")],
         [["b", 64, 3], ["b", "s", 3]],
-        ("b", None, 3),
+        ("b", "min(s, 64)", 3),
     ),
     "pads as PyTorch turns them": (
         [
