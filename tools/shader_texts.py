@@ -68,7 +68,7 @@ def standard_models() -> dict[str, tuple[Any, dict[str, Any]]]:
 
     from perframe.model import Layer, Model, Value
     from perframe.tensor import DataType
-    from perframe.tensor.partial import DynamicTensorShape
+    from perframe.sizes.partial import DynamicTensorShape
 
     def model(op: str, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...], **attributes: Any) -> Any:
         shapes = {"x": x, "y": y}

@@ -15,7 +15,7 @@ import perframe as pf
 from perframe.command_line.sources import input_arrays, named_model, parse_dims
 from perframe.model import Layer, Model, Value
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape
+from perframe.sizes.partial import DynamicTensorShape
 
 REPEATS = 20
 

@@ -19,7 +19,7 @@ _HOME = {
     "Tensor": "tensor",
     "TensorShape": "tensor",
     "Readback": "tensor.readback",
-    "DynamicTensorShape": "tensor.partial",
+    "DynamicTensorShape": "sizes.partial",
     "Layer": "model",
     "Model": "model",
     "load": "importers.loading",
@@ -66,7 +66,7 @@ _MODULES = ("functional", "host", "jobs", "layers", "media", "profiling")
 _MOVED = {
     "ProgressBar": "host",
     "ProfileOverlay": "profiling",
-    "PartialTensor": "tensor.partial",
+    "PartialTensor": "sizes.partial",
     "Value": "model",
     "elementwise": "layers",
     "layer": "layers",
@@ -121,11 +121,11 @@ if TYPE_CHECKING:
     from perframe.processing.processing import process as process
     from perframe.profiling.profile import profile as profile
     from perframe.quantization.quantizing import quantize as quantize
+    from perframe.sizes.partial import DynamicTensorShape as DynamicTensorShape
     from perframe.tensor import BackendType as BackendType
     from perframe.tensor import DataType as DataType
     from perframe.tensor import Tensor as Tensor
     from perframe.tensor import TensorShape as TensorShape
-    from perframe.tensor.partial import DynamicTensorShape as DynamicTensorShape
     from perframe.tensor.readback import Readback as Readback
     from perframe.textures.converter import TextureConverter as TextureConverter
     from perframe.textures.transform import TextureTransform as TextureTransform

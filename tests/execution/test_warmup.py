@@ -11,8 +11,8 @@ import pytest
 import perframe as pf
 from perframe.errors import InputError
 from perframe.model import Layer, Model, Value
+from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape
 
 CHAIN = 12
 

@@ -8,8 +8,8 @@ import numpy as np
 
 import perframe as pf
 from perframe.model import Layer, Model, Value
+from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape
 
 
 def test_a_convolution_that_begins_with_a_sum(backend: str, backend_context: Any) -> None:

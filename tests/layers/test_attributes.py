@@ -14,8 +14,8 @@ import perframe as pf
 from perframe.importers.onnx_attributes import COMPOSITES as SAID
 from perframe.layers.attributes import ANYTHING, Between, kind_of
 from perframe.layers.base import Declaration, registry
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 LEFT_TO_THE_LAYER = {  # tables, values, bodies of loops, and attributes that passes make
     *("ConstantOfShape.value", "LabelEncoder.default", "LabelEncoder.keys", "LabelEncoder.values", "Optional.type"),

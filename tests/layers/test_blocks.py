@@ -12,8 +12,8 @@ from perframe.backends import gl_choices, gl_variants
 from perframe.backends.gl.lowering import block_winograd
 from perframe.errors import PerframeError
 from perframe.model import Layer, Model, Value
+from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape
 from small import specs
 
 Shapes = dict[str, tuple[int, ...]]

@@ -18,8 +18,8 @@ from perframe.layers import base
 from perframe.layers.base import Declaration, attributes_of, declaration, registry
 from perframe.layers.epilogue import Stage
 from perframe.layers.homes import family_at, module_of, own_kernel, own_shader
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 from perframe.testing import Case, check
 
 

@@ -10,8 +10,8 @@ import pytest
 import perframe as pf
 from perframe.layers.arrangement import Arrangement
 from perframe.model import Layer, Model, Value
+from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape
 
 PLACE: dict[str, Any] = {"backend": "cpu", "ctx": None}  # where `attend` runs
 NAMES = ("query", "key", "value", "added", "kept", "dropped")

@@ -10,7 +10,7 @@ import pytest
 
 import perframe as pf
 from perframe.layers.base import declaration
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 from perframe.testing import Case, Draw, check
 
 draw = Draw(41)

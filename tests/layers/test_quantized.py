@@ -18,8 +18,8 @@ from passes.graphs import ops, prepared
 from perframe.backends import evaluator
 from perframe.backends.cpu.lowering import byte_product
 from perframe.model import Layer, Model, Value
+from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape
 from perframe.testing import Case, Draw
 
 draw = Draw(31)

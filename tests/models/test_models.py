@@ -12,7 +12,7 @@ import perframe as pf
 from models.zoo import ZOO, Entry, expected, given
 from perframe.backends import evaluator
 from perframe.passes import prepare
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 from small import specs
 
 TOLERANCE = 1e-3  # of the largest output

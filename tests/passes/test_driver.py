@@ -18,7 +18,7 @@ from perframe.command_line.cli import app
 from perframe.errors import InferenceError, PassError
 from perframe.model import Value
 from perframe.passes import PREPARATIONS, fold_constants, merge_moves, optimize, preparations, prepare, remove_noops
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 from small import specs
 
 RUNNER = CliRunner()

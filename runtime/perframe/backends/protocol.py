@@ -19,7 +19,7 @@ from perframe.tensor import BackendType, DataType, Storage
 if TYPE_CHECKING:
     from perframe.layers.base import Declaration, Known
     from perframe.layers.epilogue import Stage
-    from perframe.tensor.partial import PartialTensor
+    from perframe.sizes.partial import PartialTensor
 
 
 class LayerLike(Protocol):

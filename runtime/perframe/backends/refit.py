@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from perframe.backends.protocol import Backend, Program, Workspace
 from perframe.sizes.open_dims import Positions, Shapes
-from perframe.sizes.traced import Trace
+from perframe.sizes.trace import Trace
 from perframe.tensor import DataType, Storage
 
 

@@ -8,7 +8,7 @@ from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 from perframe.errors import PerframeError
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 
 if TYPE_CHECKING:
     from perframe.model import Model

@@ -17,8 +17,8 @@ from perframe.execution.parts import Parts
 from perframe.execution.planned_part import PlannedPart
 from perframe.layers.control import Branching, Looping, Scanning
 from perframe.model import Layer, Model, Subgraph, Value
+from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType, Tensor
-from perframe.tensor.partial import DynamicTensorShape
 
 MAX_FITTING = 256  # sets of input shapes that a control layer remembers as accepted by its bodies
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from perframe.errors import BackendError
 from perframe.model import Evaluate, Layer, Model, Value
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import Tensor
-from perframe.tensor.partial import PartialTensor
 
 Array = NDArray[Any]
 

@@ -30,8 +30,8 @@ from perframe.plan.plan import LEAST_LENT, Plan
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
 from perframe.sizes.open_dims import Shapes
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import Storage, Tensor
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
@@ -200,6 +200,11 @@ class PlannedPart:
     def follows(self, shapes: Shapes) -> bool:
         """Whether a template may serve these input shapes: the model leaves a dim open, and templates may be made."""
         return self._templates is not None and self._templates.has_sizes(shapes)
+
+    @property
+    def losses(self) -> list[str]:
+        """The lines of code that used a symbolic size as an int, so that another size needs a new plan."""
+        return [] if self._templates is None else self._templates.losses
 
     def evict_all(self) -> None:
         """Evict all plans: the next run takes a template's plan, or is planned again."""

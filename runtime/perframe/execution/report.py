@@ -12,8 +12,8 @@ from perframe.model import Layer, Subgraph, Value
 from perframe.model.inference import Inference
 from perframe.plan.segments import Segment, Transfer
 from perframe.safety.notebooks import preformatted
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import BackendType, HostStorage, TensorShape
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from perframe.model import Evaluate, Model, Value
 from perframe.passes.inline_branches import inlined_body
 from perframe.sizes.arithmetic import SizeArithmetic
 from perframe.sizes.open_dims import OpenDims, Shapes
-from perframe.sizes.traced import Trace
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.sizes.trace import Trace
 
 Decisions = tuple[tuple[str, str], ...]  # (the branch's name, the name of the chosen body), in order
 

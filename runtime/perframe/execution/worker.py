@@ -39,9 +39,9 @@ from perframe.model import Model
 from perframe.passes.prepared import prepared
 from perframe.plan.allowance import Allowance, Spent
 from perframe.plan.plan import Fallback
+from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import BackendType, DataType, Tensor, checks
 from perframe.tensor.locks import new_lock
-from perframe.tensor.partial import DynamicTensorShape
 
 if TYPE_CHECKING:
     from perframe.graphics import GLContext

@@ -15,8 +15,8 @@ from perframe.errors import ModelError
 from perframe.importers.onnx_schema import fault, schema_of, type_name
 from perframe.layers.base import ONNX_DOMAINS
 from perframe.model import Layer
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 CLASSICAL = "ai.onnx.ml"
 LEAST_OPSET = 21  # what later opsets changed are types and new operators, and not the meaning of old ones

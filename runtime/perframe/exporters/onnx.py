@@ -26,8 +26,8 @@ from perframe.exporters.spelling import spelled
 from perframe.files.tensors import Buffer, encoded
 from perframe.layers.base import find_declaration
 from perframe.model import Layer, Model, Names, Value
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 Array = NDArray[Any]
 

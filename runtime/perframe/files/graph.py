@@ -19,8 +19,8 @@ from perframe.layers.arrangement import Arrangement
 from perframe.layers.base import find_declaration
 from perframe.layers.epilogue import Stage
 from perframe.model import Layer, Model, Value
+from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape
 
 Array = NDArray[Any]
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from perframe.model import Layer, Model, Names, Value
 from perframe.model.model import copy_bodies
 from perframe.passes import optimize as run_passes
 from perframe.passes.prepared import freeze
+from perframe.sizes.partial import Dim, DynamicTensorShape
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, DynamicTensorShape
 
 _MAX_NAME = 1000
 

@@ -10,7 +10,7 @@ from perframe.functional.calls import function, graph_of
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 from perframe.model import Array, Model, Value
 from perframe.model.model import copy_bodies
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 
 @function

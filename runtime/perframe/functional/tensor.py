@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from perframe.errors import InputError
 from perframe.model import Value
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType, Tensor
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 if TYPE_CHECKING:
     from perframe.functional.graph import FunctionalGraph

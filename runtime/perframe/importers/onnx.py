@@ -19,8 +19,8 @@ from perframe.importers.onnx_values import array_of, attribute_of, declared, den
 from perframe.importers.onnx_walk import MAX_DEPTH
 from perframe.layers.base import ONNX_DOMAINS, find_declaration, full_name
 from perframe.model import Layer, Model, Names, Value
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 Array = NDArray[Any]
 

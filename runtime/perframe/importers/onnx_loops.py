@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import onnx
 
 from perframe.model import Model
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 
 def inputs_of_body(op: str, given: Sequence[PartialTensor | None], scanned: int) -> list[PartialTensor | None]:

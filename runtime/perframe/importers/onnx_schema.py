@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import onnx
 
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 MAX_OPSET = 1000  # far beyond any that there will be
 

@@ -12,8 +12,8 @@ from onnx import numpy_helper
 
 from perframe.errors import ModelError
 from perframe.model import Value
+from perframe.sizes.partial import Dim, DynamicTensorShape
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, DynamicTensorShape
 
 Array = NDArray[Any]
 

@@ -14,7 +14,7 @@ from perframe.inspection.placement import placements
 from perframe.model import Layer, Model
 from perframe.model.report import OptimizationReport
 from perframe.passes.work import Specs, closed, multiply_adds, spec_in
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 Dims = list[int | str | None] | None
 

@@ -9,8 +9,8 @@ from perframe.backends.operand import Operand
 from perframe.errors import PerframeError
 from perframe.model import Layer
 from perframe.passes.work import Specs, spec_in
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import BackendType
-from perframe.tensor.partial import PartialTensor
 
 HOST = "on the host: "
 CPU, GPUS = str(BackendType.CPU), (str(BackendType.GPU_COMPUTE), str(BackendType.GPU_PIXEL))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import floordiv
 
 from perframe.layers.geometry import View
-from perframe.tensor.partial import Dim
+from perframe.sizes.partial import Dim, derived
 
 # (axis, step, size): `size` elements of one of the tensor's axes, `step` apart. A size of 0 stands for all elements of
 # the axis, and an axis of -1 for one repeated element
@@ -44,7 +45,7 @@ class Arrangement:
             return 1 if part is None else part[2]
         axis, step, _ = part
         whole = shape[axis]
-        return whole if step == 1 else whole // step if isinstance(whole, int) else None
+        return whole if step == 1 else derived(floordiv, whole, step)
 
     def view(self, shape: Sequence[int]) -> View:
         """Return the view that reads a tensor of this shape with the arranged dims; dims of 1 have strides of 0."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import floordiv
 from typing import Any, Literal
 
 from perframe.errors import InferenceError
@@ -15,8 +16,9 @@ from perframe.layers.arrangement import Arrangement
 from perframe.layers.attributes import Positive
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints, View, row_major
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast, derived, dim_product
+from perframe.sizes.size import specialised
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, broadcast
 
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
 
@@ -51,7 +53,7 @@ def _packed(x: PartialTensor, heads: int, name: str) -> tuple[Dim, Dim, Dim]:
     batch, tokens, width = x.shape
     if isinstance(width, int) and width % heads:
         raise InferenceError(f"{name} is {x}, and {width} is not a multiple of {heads} heads")
-    return batch, tokens, width // heads if isinstance(width, int) else None
+    return batch, tokens, derived(floordiv, width, heads)
 
 
 @layer()
@@ -79,7 +81,7 @@ def LinearAttention(
     _, _, value_size = _packed(value, kv_num_heads, "value")
     if size is not None and key_size is not None and size != key_size:
         raise InferenceError(f"heads of {size} in the query {query} do not fit those of {key_size} in the key {key}")
-    width = q_num_heads * value_size if isinstance(value_size, int) else None
+    width = dim_product(q_num_heads, value_size)
     keys = size if size is not None else key_size
     state = (batch, kv_num_heads, keys, value_size)
     return query.with_shape((batch, tokens, width)), (past_state or query).with_shape(state)
@@ -109,7 +111,7 @@ def _linear(
         kv_num_heads,
         keys,
         values,
-        scale or 1 / math.sqrt(keys),
+        scale or 1 / math.sqrt(specialised(keys)),
         _RULES[update_rule][1],
         decays,
         betas,

@@ -20,13 +20,13 @@ from typing import Any, Protocol
 
 from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.layers.attributes import ANYTHING, Kind, kind_by_default, kind_of
-from perframe.layers.entries import Entries
 from perframe.layers.homes import family_at
+from perframe.layers.shape_arithmetic import FOLLOWED, MAX_VALUES, ComputesValues, Values, is_followed, numbers_of
 from perframe.layers.traits import Drawn, Pointwise, Traits
-from perframe.sizes.traced import is_followed
+from perframe.sizes.partial import PartialTensor
+from perframe.sizes.size import is_symbolic, plain
 from perframe.tensor import DataType, TensorShape
 from perframe.tensor.checks import too_large
-from perframe.tensor.partial import FOLLOWED, MAX_ENTRIES, PartialTensor
 
 Attributes = Mapping[str, Any]
 ONNX_DOMAINS = ("", "ai.onnx")
@@ -193,10 +193,10 @@ class Declaration(Traits, Pointwise, Drawn):
                     raise InferenceError(
                         f"an output would have {len(output.shape)} dims, and at most {MAX_RANK} are possible"
                     )
-                reason = too_large(output.shape, output.dtype) if output.shape else ""
+                reason = too_large(map(plain, output.shape), output.dtype) if output.shape else ""
                 if reason:
                     raise InferenceError(f"an output would be too large: {reason}")
-            return self._with_entries(inputs, outputs, bound)
+            return self._with_values(inputs, outputs, bound)
         except PerframeError:
             raise
         except DATA_ERRORS as error:
@@ -204,15 +204,15 @@ class Declaration(Traits, Pointwise, Drawn):
         except Exception as error:  # it ends in an error of ours even so: a file may have brought it about
             raise InferenceError(f"the shape rule of {self.name} has a fault: {_said(error)}") from error
 
-    def _with_entries(
+    def _with_values(
         self, inputs: Sequence[PartialTensor | None], outputs: tuple[PartialTensor, ...], bound: Attributes
     ) -> tuple[PartialTensor, ...]:
-        """Return the outputs with the entries that follow from the entries of the inputs, if the form computes them."""
+        """Return the outputs with the values that follow from the values of the inputs, if the form computes them."""
         if not (self.alias or self.form_of is not None):
             return outputs
         given = [(index, value) for index, value in enumerate(inputs) if value is not None]
         if not given or not all(
-            [value.is_followed and (value.value is not None or not self.is_host(i)) for i, value in given]
+            [is_followed(value) and (value.value is not None or not self.is_host(i)) for i, value in given]
         ):
             return outputs
         if not all(map(_is_small, outputs)):
@@ -221,16 +221,16 @@ class Declaration(Traits, Pointwise, Drawn):
         if self.alias and source is not None and shape is not None:
             return (PartialTensor(outputs[0].dtype, shape, source.reshape(shape.to_shape())), *outputs[1:])
         if self.alias:
-            forms: list[Any] = [_AsItIs()]
+            forms: list[Any] = [_SameValues()]
         else:
             assert self.form_of is not None
             form = self.form_of(inputs, outputs, **bound)
             forms = form if isinstance(form, list) else [form]
         made = list(outputs)
         for index, (form, output) in enumerate(zip(forms, outputs, strict=False)):
-            if hasattr(form, "of_entries") and output.shape is not None:
-                entries = form.of_entries(inputs, output).reshape(output.shape.to_shape())
-                made[index] = PartialTensor.of_entries(output.dtype, entries)
+            if isinstance(form, ComputesValues) and output.shape is not None:
+                values = form.of_values(inputs, output).reshape(output.shape.to_shape())
+                made[index] = PartialTensor.of_values(output.dtype, values)
         return tuple(made)
 
 
@@ -240,20 +240,20 @@ def _said(error: Exception) -> str:
     return f"{str(error) or type(error).__name__} ({Path(at.filename).name}, line {at.lineno})"
 
 
-class _AsItIs:
+class _SameValues:
     """The form of a layer that gives its input another shape."""
 
-    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """Return the entries of the first input."""
-        assert inputs[0] is not None and inputs[0].known is not None
-        return inputs[0].known
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
+        """Return the values of the first input."""
+        assert inputs[0] is not None
+        return numbers_of(inputs[0])
 
 
 def _is_small(output: PartialTensor) -> bool:
     if output.shape is None or output.dtype not in FOLLOWED:
         return False
     size = output.shape.size
-    return size is not None and not is_followed(size) and size <= MAX_ENTRIES
+    return size is not None and not is_symbolic(size) and size <= MAX_VALUES
 
 
 _REGISTRY: dict[str, Declaration] = {}

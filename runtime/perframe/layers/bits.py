@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 _WIDTHS = {
     **dict.fromkeys((DataType.INT4, DataType.UINT4, DataType.FLOAT4E2M1), 4),

@@ -17,7 +17,7 @@ from perframe.layers.base import Known, attributes_of, layer
 from perframe.layers.blocks import blocked, check_blocked, unblocked
 from perframe.layers.conv import Conv, Convolution, check_addend
 from perframe.layers.geometry import window
-from perframe.tensor.partial import PartialTensor, dim_product
+from perframe.sizes.partial import PartialTensor, dim_product
 
 
 @dataclass(frozen=True)

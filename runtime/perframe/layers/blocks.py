@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import floordiv
 from typing import Any, Literal, TypeVar
 
 from perframe.errors import InferenceError
@@ -16,7 +17,7 @@ from perframe.layers.attributes import Positive
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import View
 from perframe.layers.move import view_in_order
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived, dim_product
 
 BLOCK = 4  # channels
 
@@ -58,7 +59,7 @@ def blocks_of(channels: int) -> int:
 def blocked(shape: Sequence[Dim]) -> tuple[Dim, ...]:
     """Return (batch, channels, *spatial) as (batch, blocks, *spatial, 4)."""
     channels = shape[1]
-    return (shape[0], blocks_of(channels) if isinstance(channels, int) else None, *shape[2:], BLOCK)
+    return (shape[0], derived(blocks_of, channels), *shape[2:], BLOCK)
 
 
 def unblocked(shape: Sequence[Dim], channels: Dim) -> tuple[Dim, ...]:
@@ -129,7 +130,7 @@ def BlocksToSpace(x: PartialTensor, *, blocksize: Positive, mode: Literal["DCR",
         raise InferenceError(f"{area} pixels make no whole blocks")
     if isinstance(blocks, int) and blocks % whole:
         raise InferenceError(f"the blocks of {x} are not a multiple of {whole}")
-    channels = blocks // whole if isinstance(blocks, int) else None
+    channels = derived(floordiv, blocks, whole)
     grown = [dim_product(dim, blocksize) for dim in (h, w)]
     return x.with_shape((n, channels, *grown, *((BLOCK,) if mode == "DCR" else ())))
 

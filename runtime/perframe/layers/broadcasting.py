@@ -12,11 +12,11 @@ import numpy as np
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Attributes, Declaration, Known, full_name, register
-from perframe.layers.entries import Entries, each
 from perframe.layers.formula import keywords
 from perframe.layers.geometry import Ints, View, broadcast_strides, collapse
+from perframe.layers.shape_arithmetic import Values, each, numbers_of
+from perframe.sizes.partial import PartialTensor, broadcast
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor, broadcast
 
 Formula = Callable[..., Any]
 Range = tuple[float, float]
@@ -50,15 +50,15 @@ class Elementwise:
     operands: tuple[int, ...]  # the inputs that are present
     conversion: Conversion | None = None  # of a layer that converts values into another dtype
 
-    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """Apply the formula to the entries of the operands."""
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
+        """Apply the formula to the values of the operands."""
         columns, dtypes = [], []
         present = [inputs[index] for index in self.operands]
         are_known = all([operand is not None and operand.value is not None for operand in present])
         for index, strides, kind in zip(self.operands, self.strides, self.kinds, strict=True):
             operand = inputs[index]
             assert operand is not None
-            given = operand.value if are_known else operand.known
+            given = operand.value if are_known else numbers_of(operand)
             assert given is not None
             columns.append(View(self.shape, strides).of(given).reshape(-1))
             counts = kind == "float" and not operand.dtype.is_float  # a formula of floats only gets integers as floats

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from perframe.errors import InferenceError
 from perframe.layers.base import Declaration, Known
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType, TensorShape
-from perframe.tensor.partial import PartialTensor
 
 T = TypeVar("T")
 

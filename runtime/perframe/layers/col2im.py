@@ -10,7 +10,7 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import Extents, Pads
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints, Window, check_window, window
-from perframe.tensor.partial import Dim, PartialTensor
+from perframe.sizes.partial import Dim, PartialTensor
 
 
 @dataclass(frozen=True)

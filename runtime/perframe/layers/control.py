@@ -10,8 +10,8 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag, Natural
 from perframe.layers.base import layer
 from perframe.layers.geometry import Ints
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from typing import Any
 from perframe.errors import InferenceError
 from perframe.layers.attributes import AutoPad, Extents, Pads, Positive
 from perframe.layers.base import Known, layer
-from perframe.layers.geometry import NOT_SET, Ints, Window, check_window, window
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
+from perframe.layers.geometry import NOT_SET, Ints, Window, check_window, output_dims, window
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived, dim_product
+from perframe.sizes.size import at_least
 
 
 @dataclass(frozen=True)
@@ -135,31 +136,11 @@ def Conv(
         return x.with_shape((None, outputs, *(None,) * len(kernel)))
     if isinstance(x.shape[1], int) and isinstance(channels, int) and x.shape[1] != channels * group:
         raise InferenceError(f"x is {x}, but the weights {w} in {group} group(s) want {channels * group} channels")
-    dims: list[Dim] = []
-    for axis, dim in enumerate(x.shape[2:]):
-        chosen = _axis_window(axis, dim, kernel, strides, dilations, pads, auto_pad)
-        dims.append(None if chosen is None else chosen.output_dim(dim))
+    dims = output_dims(x.shape[2:], kernel, strides, dilations, pads, auto_pad)
     made = x.with_shape((x.shape[0], outputs, *dims))
     if addend is not None:
         check_addend(addend, made)
     return made
-
-
-def _axis_window(
-    axis: int,
-    dim: Dim,
-    kernel: Sequence[Dim],
-    strides: Extents | None,
-    dilations: Extents | None,
-    pads: Pads | None,
-    auto_pad: str,
-) -> Window | None:
-    """Return the window of one axis; None if its kernel is unknown."""
-    size, rank = kernel[axis], len(kernel)
-    if not isinstance(size, int):
-        return None
-    pick = [None if part is None else (part[axis],) for part in (strides, dilations)]
-    return window((dim,), (size,), pick[0], pick[1], (pads[axis], pads[axis + rank]) if pads else None, auto_pad)
 
 
 @Conv.form
@@ -188,9 +169,9 @@ def transposed_pads(
     rank = len(kernel)
     for axis, dim in enumerate(size):
         extent = dilations[axis] * (kernel[axis] - 1) + 1
-        if not isinstance(dim, int):
-            begin.append(pads[axis] if pads else 0)
-            dims.append(output_shape[axis] if output_shape else None)
+        if not isinstance(dim, int):  # the padding of an open dim is not asked for
+            begin.append(0)
+            dims.append(_open_dim(axis, dim, extent, strides, pads, auto_pad, output_padding, output_shape))
             continue
         full = strides[axis] * (dim - 1) + extent + output_padding[axis]
         wanted = output_shape[axis] if output_shape else None
@@ -205,6 +186,26 @@ def transposed_pads(
             begin.append(total // 2 if auto_pad == "SAME_UPPER" else total - total // 2)
             dims.append(wanted)
     return begin, dims
+
+
+def _open_dim(
+    axis: int,
+    dim: Dim,
+    extent: int,
+    strides: Extents,
+    pads: Pads | None,
+    auto_pad: str,
+    output_padding: Sequence[int],
+    output_shape: Sequence[int] | None,
+) -> Dim:
+    """Return the output's dim of a transposed convolution over an open dim."""
+    if output_shape:
+        return output_shape[axis]
+    step, more = strides[axis], extent + output_padding[axis]
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        return derived(lambda size: size * step, dim)
+    lost = pads[axis] + pads[axis + len(pads) // 2] if pads and auto_pad in NOT_SET else 0
+    return derived(lambda size: at_least(step * (size - 1) + more - lost, 0), dim)
 
 
 @layer(family="conv_transpose")
@@ -262,4 +263,4 @@ def _conv_transpose(inputs: Sequence[Known], outputs: Sequence[Known], **attribu
     chosen = Window(kernel, steps, spread, tuple(begin), zeros)
     groups = attributes["group"]
     size, output = tuple(x.shape[2:]), tuple(y.shape[2:])
-    return TransposedConvolution(chosen, groups, x.shape[0], x.shape[1], y.shape[1], size, output)
+    return TransposedConvolution(chosen, groups, x.shape[0], w.shape[0], y.shape[1], size, output)

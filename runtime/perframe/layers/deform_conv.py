@@ -10,7 +10,7 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import Extents, Pads, Positive
 from perframe.layers.base import Known, layer
 from perframe.layers.conv import Conv, Convolution
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)

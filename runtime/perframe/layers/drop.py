@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from perframe.layers.base import Known, layer
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import numpy as np
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import layer, normalize_axis
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 
 @layer(on_host=True)

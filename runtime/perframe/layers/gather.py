@@ -12,9 +12,10 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import Natural
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.layers.bounds import Bounds
-from perframe.layers.entries import Entries
 from perframe.layers.geometry import Ints, row_major
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.layers.shape_arithmetic import Values, numbers_of
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.sizes.size import specialised
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,13 @@ class Indexing:
         """The bounds of the indices."""
         return (Bounds(1, (self.size,)),)
 
-    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """Return the entries at known indices; all others are unknown."""
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
+        """Return the values at known indices; all others are unknown."""
         x, indices = inputs[:2]
-        assert x is not None and x.known is not None and indices is not None and indices.known is not None
-        rows = x.known.reshape(self.outer, self.size, self.inner)
+        assert x is not None and indices is not None
+        rows = numbers_of(x).reshape(self.outer, self.size, self.inner)
         result = np.full((self.outer, self.count, self.inner), None, object)
-        for at, index in enumerate(indices.known.flat):
+        for at, index in enumerate(numbers_of(indices).flat):
             if isinstance(index, int):
                 result[:, at] = rows[:, index]
         return result
@@ -125,7 +126,7 @@ class Tuples:
 
 def tuples(shape: Sequence[int], indices: Sequence[int], batch_dims: int = 0) -> Tuples:
     """Return the form of tuples of indices into data of a shape, after its batch dims."""
-    end = batch_dims + indices[-1]
+    end = batch_dims + specialised(indices[-1])
     return Tuples(
         math.prod(shape[:batch_dims]),
         math.prod(indices[batch_dims:-1]),
@@ -138,9 +139,9 @@ def tuples(shape: Sequence[int], indices: Sequence[int], batch_dims: int = 0) ->
 def GatherND(x: PartialTensor, indices: PartialTensor, *, batch_dims: Natural = 0) -> PartialTensor:
     if x.shape is None or indices.shape is None or not indices.shape:
         return x.with_shape(None)
-    depth, rank = indices.shape[-1], len(x.shape)
-    if not isinstance(depth, int):
+    if not isinstance(indices.shape[-1], int):
         return x.with_shape(None)
+    depth, rank = specialised(indices.shape[-1]), len(x.shape)
     if not 0 <= batch_dims < len(indices.shape) or depth + batch_dims > rank:
         raise InferenceError(f"indices {indices} with {batch_dims} batch dims do not name elements of {x}")
     if not DynamicTensorShape(x.shape[:batch_dims]).may_be(indices.shape[:batch_dims]):

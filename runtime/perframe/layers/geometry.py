@@ -8,16 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import cast
 
 import numpy as np
 
 from perframe.errors import InferenceError
-from perframe.sizes.traced import remembered
-
-if TYPE_CHECKING:
-    from perframe.layers.entries import Entries
-    from perframe.tensor.partial import PartialTensor
+from perframe.layers.shape_arithmetic import Values, numbers_of
+from perframe.sizes.partial import Dim, PartialTensor, derived
+from perframe.sizes.size import at_least, is_less, surely_less
+from perframe.sizes.tables import remembered
 
 Ints = tuple[int, ...]
 MAX_PADDING = 2**30  # keeps indices into a padded input within int32, which kernels on a GPU use
@@ -95,17 +94,17 @@ class View:
         shape, (strides,) = collapse(self.shape, (self.strides,))
         return View(shape, strides, self.offset)
 
-    def of(self, flat: Entries) -> Entries:
+    def of(self, flat: Values) -> Values:
         """Return the elements of an array that the view reads, in the view's shape."""
         if not math.prod(self.shape):
             return np.empty(self.shape, flat.dtype)
         steps = [stride * flat.itemsize for stride in self.strides]
         return np.lib.stride_tricks.as_strided(np.ascontiguousarray(flat).reshape(-1)[self.offset :], self.shape, steps)
 
-    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """Return the entries of the first input that the view reads."""
-        assert inputs[0] is not None and inputs[0].known is not None
-        return self.of(inputs[0].known)
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
+        """Return the values of the first input that the view reads."""
+        assert inputs[0] is not None
+        return self.of(numbers_of(inputs[0]))
 
     @property
     def is_copy(self) -> bool:
@@ -195,42 +194,37 @@ class Window:
         spans = joined(self.dilations), joined(self.begin), joined(self.end)
         return Window(self.kernel[:-1], self.strides[:-1], *spans), joined(size), joined(output)
 
-    def output_dim(self, dim: int | str | None) -> int | str | None:
-        """Return the output's dim for a window over one dim.
-
-        An unknown or named dim stays unchanged if the window keeps every size; otherwise the result is None.
-        """
-        if isinstance(dim, int):
-            return self.output((dim,))[0]
-        border = self.dilations[0] * (self.kernel[0] - 1)
-        return dim if self.strides[0] == 1 and self.begin[0] + self.end[0] == border else None
-
     def output(self, size: Sequence[int], ceil_mode: bool = False) -> Ints:
         """Return the spatial dims of the output.
 
         Raises InferenceError if the window does not fit into its input. A dim of 0 elements is allowed.
         """
-        result = []
-        for axis, dim in enumerate(size):
-            extent = self.dilations[axis] * (self.kernel[axis] - 1) + 1
-            space = dim + self.begin[axis] + self.end[axis] - extent
-            steps = -(-space // self.strides[axis]) if ceil_mode else space // self.strides[axis]
-            # with ceil_mode no window may begin inside the padding at the end
-            if ceil_mode and steps * self.strides[axis] >= dim + self.begin[axis]:
-                steps -= 1
-            if steps < 0 and dim > 0:
-                raise InferenceError(
-                    f"a window that reaches over {extent} elements (kernel {self.kernel[axis]}, dilation "
-                    f"{self.dilations[axis]}) does not fit into {dim} elements with "
-                    f"{self.begin[axis] + self.end[axis]} of padding"
-                )
-            result.append(max(0, steps + 1))
-        return tuple(result)
+        parts = zip(size, self.kernel, self.strides, self.dilations, self.begin, self.end, strict=True)
+        return cast("Ints", tuple([_output_dim(*part, ceil_mode) for part in parts]))
+
+
+@remembered(4096)
+def _output_dim(dim: Dim, kernel: int, stride: int, dilation: int, begin: int, end: int, ceil_mode: bool) -> Dim:
+    extent = dilation * (kernel - 1) + 1
+
+    def count(size: int) -> int:
+        space = size + begin + end - extent
+        steps = -(-space // stride) if ceil_mode else space // stride
+        if ceil_mode:  # no window may begin inside the padding at the end
+            steps -= 1 - is_less(steps * stride, size + begin)
+        if surely_less(steps, 0) and surely_less(0, size):
+            raise InferenceError(
+                f"a window that reaches over {extent} elements (kernel {kernel}, dilation {dilation}) does not fit "
+                f"into {dim} elements with {begin + end} of padding"
+            )
+        return at_least(steps + 1, 0)
+
+    return derived(count, dim)
 
 
 def check_window(
     rank: int,
-    kernel: Sequence[int | str | None] | None,
+    kernel: Sequence[Dim] | None,
     strides: Sequence[int] | None,
     dilations: Sequence[int] | None,
     pads: Sequence[int] | None,
@@ -246,7 +240,7 @@ def check_window(
 
 
 def window(
-    size: Sequence[int | str | None],
+    size: Sequence[Dim],
     kernel: Sequence[int],
     strides: Sequence[int] | None,
     dilations: Sequence[int] | None,
@@ -275,8 +269,44 @@ def window(
         given = (*begin, *end)
     else:
         given = tuple(pads) if pads and auto_pad in NOT_SET else (0,) * (2 * rank)
-    if any([pad > MAX_PADDING for pad in given]):
-        raise InferenceError(
-            f"padding of {max(given)} elements is more than kernels hold: at most {MAX_PADDING} are possible"
-        )
+    _check_padding(given)
     return Window(tuple(kernel), steps, spread, given[:rank], given[rank:])
+
+
+def output_dims(
+    size: Sequence[Dim],
+    kernel: Sequence[Dim],
+    strides: Sequence[int] | None,
+    dilations: Sequence[int] | None,
+    pads: Sequence[int] | None,
+    auto_pad: str,
+    ceil_mode: bool = False,
+) -> list[Dim]:
+    """Return the output's dims for ONNX's window attributes; None for a dim whose kernel or size is unknown.
+
+    The caller has checked the attributes with `check_window`. Raises InferenceError if the window does not fit.
+    """
+    rank, dims = len(kernel), list[Dim]()
+    same, padded = auto_pad in ("SAME_UPPER", "SAME_LOWER"), pads if auto_pad in NOT_SET else None
+    for axis, (dim, taps) in enumerate(zip(size, kernel, strict=True)):
+        step, spread = strides[axis] if strides else 1, dilations[axis] if dilations else 1
+        begin, end = (padded[axis], padded[axis + rank]) if padded else (0, 0)
+        if same and isinstance(dim, int) and isinstance(taps, int):
+            along = window((dim,), (taps,), (step,), (spread,), None, auto_pad)
+            assert along is not None
+            begin, end = along.begin[0], along.end[0]
+        _check_padding((begin, end))
+        if not isinstance(taps, int):
+            dims.append(None)
+        elif same and not isinstance(dim, int):
+            dims.append(derived(lambda size, step: -(-size // step), dim, step))
+        else:
+            dims.append(_output_dim(dim, taps, step, spread, begin, end, ceil_mode))
+    return dims
+
+
+def _check_padding(pads: Sequence[int]) -> None:
+    if any([pad > MAX_PADDING for pad in pads]):
+        raise InferenceError(
+            f"padding of {max(pads)} elements is more than kernels hold: at most {MAX_PADDING} are possible"
+        )

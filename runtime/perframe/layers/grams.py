@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Between, Natural, Positive
 from perframe.layers.base import Known, layer
-from perframe.sizes.traced import at_least, at_most
+from perframe.sizes.partial import Dim, PartialTensor
+from perframe.sizes.size import at_least, at_most
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, PartialTensor
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints
-from perframe.tensor.partial import PartialTensor
+from perframe.layers.shape_arithmetic import listed
+from perframe.sizes.partial import PartialTensor
 
 MODES = ("nearest", "linear", "cubic")
 PADDINGS = ("zeros", "border", "reflection")
@@ -73,7 +74,7 @@ class AffineMap:
 
 @layer(host=("size",))
 def AffineGrid(theta: PartialTensor, size: PartialTensor, *, align_corners: Flag = 0) -> PartialTensor:
-    wanted = size.elements
+    wanted = listed(size)
     if wanted is None:
         return theta.with_shape((None, None, None, 2) if theta.shape is not None and theta.shape[1] == 2 else None)
     if len(wanted) not in (4, 5):

@@ -6,8 +6,8 @@ from typing import Literal
 
 from perframe.errors import InferenceError
 from perframe.layers.base import layer
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 CHANNELS = {"RGB": 3, "BGR": 3, "Grayscale": 1}
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer, normalize_axis
-from perframe.layers.entries import Entries
 from perframe.layers.geometry import Ints
-from perframe.tensor.partial import Dim, PartialTensor, dim_sum
+from perframe.layers.shape_arithmetic import Values, numbers_of
+from perframe.sizes.partial import Dim, PartialTensor, dim_sum
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class Joining:
     outer: int
     runs: Ints
 
-    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """Return the entries of the inputs, row by row."""
-        parts = [value.known for value in inputs if value is not None and value.known is not None]
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
+        """Return the values of the inputs, row by row."""
+        parts = [numbers_of(value) for value in inputs if value is not None]
         return np.concatenate([part.reshape(self.outer, run) for part, run in zip(parts, self.runs, strict=True)], 1)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from perframe.errors import InferenceError
 from perframe.layers.base import layer
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 
 @layer()

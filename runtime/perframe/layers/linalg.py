@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)

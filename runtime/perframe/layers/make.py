@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
+from perframe.layers.shape_arithmetic import listed
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def _one_hot(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int) ->
 
 def _count(name: str, number: PartialTensor) -> Dim:
     """Return the size that a number gives a dim; None if it is unknown. Raises InferenceError if it is not a size."""
-    known: tuple[Dim, ...] | None = number.elements if number.value is None else number.ints()  # it may be a float
+    known: tuple[Dim, ...] | None = listed(number) if number.value is None else number.ints()  # it may be a float
     if known is None:
         return None
     if len(known) != 1 or (isinstance(known[0], int) and known[0] < 0):

@@ -10,7 +10,7 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints, broadcast_strides, row_major
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, broadcast
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def _matmul(inputs: Sequence[Known | None], outputs: Sequence[Known], *, transA:
         steps = tuple(step * plane for step in broadcast_strides(shape[:-2], batch))
         last = row_major(shape)[-2:]
         strides.append((*steps, *(last[::-1] if turned else last)))
-    rows, depth = (left[-1], left[-2]) if turns[0] else (left[-2], left[-1])
-    columns = right[-2] if turns[1] else right[-1]
+    rows = left[-1] if turns[0] else left[-2]
+    depth, columns = right[-2:][::-1] if turns[1] else right[-2:]  # of b, which may be constant where a is not
     return Product(batch, rows, columns, depth, strides[0], strides[1], _bias_strides(bias, rows, columns))
 
 
@@ -127,7 +127,7 @@ def _gemm(
     a, b, c = (*inputs, None)[:3]
     assert a is not None and b is not None
     rows, columns = outputs[0].shape
-    depth = a.shape[0] if transA else a.shape[1]
+    depth = b.shape[1] if transB else b.shape[0]  # b may be constant where a is not
     a_strides, b_strides = row_major(a.shape), row_major(b.shape)
     return Product(
         (),

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import floordiv
 from typing import Literal
 
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag, Positive
 from perframe.layers.base import Known, layer, normalize_axes, normalize_axis
-from perframe.layers.entries import listed, listed_of
 from perframe.layers.geometry import Ints, View, broadcast_strides, row_major
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, broadcast, dim_product, dim_sum
+from perframe.layers.shape_arithmetic import listed, listed_of
+from perframe.sizes.partial import (
+    Dim,
+    DynamicTensorShape,
+    PartialTensor,
+    broadcast,
+    derived,
+    dim_product,
+    dim_quotient,
+    dim_sum,
+)
+from perframe.sizes.size import at_least, at_most
 
 # --- the same data with another shape ---
 
@@ -62,13 +73,12 @@ def _quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim:
             left.remove(dim)
         else:
             right.append(dim)
-    rest, known = dim_product(*right), dim_product(*(dim for dim in left if isinstance(dim, int)))
-    if not isinstance(rest, int) or not isinstance(known, int):
-        return None
-    names = [dim for dim in left if not isinstance(dim, int)]
-    if rest and known % rest:
-        return None if names else -1
-    return dim_product(known // rest, *names) if rest else None if names else 0
+    whole, part = dim_product(*left), dim_product(*right)
+    if part == 0:
+        return 0 if isinstance(whole, int) else None
+    if isinstance(whole, int) and isinstance(part, int):
+        return -1 if whole % part else whole // part
+    return dim_quotient(whole, part)
 
 
 @layer(alias=True)
@@ -191,20 +201,36 @@ def _near(bound: Dim) -> Dim:
 def _cut(dim: Dim, start: Dim, end: Dim, step: Dim) -> _Cut:
     """Return the cut of a dim by bounds that may be unknown."""
     start, end = _near(start), _near(end)
-    if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
+    if type(dim) is int and type(start) is int and type(end) is int and type(step) is int:
         if step < 0 and end < -dim:
             stop = -1
             first = slice(start, None, step).indices(dim)[0]
         else:
             first, stop, _ = slice(start, end, step).indices(dim)
         return _Cut(first, len(range(first, stop, step)), step)
-    to_the_end = (isinstance(end, int) and end >= _FAR) or (dim is not None and end == dim)
-    if start == 0 and step == 1 and to_the_end:
-        return _Cut(0, dim, 1)
-    if start == -1 and step == -1 and isinstance(end, int) and end < -_FAR:
-        return _Cut(0, dim, 1)  # the whole dim, in reverse
-    nothing = (start == end or (dim is not None and start == dim)) and step == 1
-    return _Cut(0, 0 if nothing and start is not None else None, 1)
+    if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
+        return _Cut(*_extent(dim, start, end, step), step)
+    if step == 1 and start is not None and start == end:
+        return _Cut(0, 0, 1)
+    return _Cut(0, derived(lambda *bounds: _extent(*bounds)[1], dim, start, end, step), 1)
+
+
+def _extent(size: int, start: int, end: int, step: int) -> tuple[int, int]:
+    """Return the first element of a cut and the number of its elements, for symbolic sizes."""
+    last = size if step > 0 else size - 1  # the bounds lie between 0 and `size`, or -1 and `size - 1` for steps back
+    before = last - size
+    first = start if start >= 0 else at_least(start + size, before)
+    if type(end) is int and abs(end) >= _FAR:
+        stop = last if end > 0 else before
+    else:
+        stop = at_most(end, last) if end >= 0 else at_least(end + size, before)
+    if step < 0:
+        first = at_most(first, last)
+    if start < 0 and stop is last and step == 1:
+        count = at_most(-start, size)
+    else:
+        count = at_least(-((first - stop) // step), 0)
+    return at_most(first, at_least(last, 0)), count
 
 
 def _cuts(shape: Sequence[Dim], bounds: Sequence[Sequence[Dim] | None]) -> list[_Cut] | None:
@@ -252,6 +278,12 @@ def _slice(inputs: Sequence[Known | None], outputs: Sequence[Known]) -> list[Vie
     return [View(tuple(outputs[0].shape), tuple(cut.step * s for cut, s in zip(cuts, strides, strict=True)), offset)]
 
 
+def _part(size: int, count: int, index: int) -> int:
+    """Return the size of one of `count` parts that are as equal as possible."""
+    each = -(-size // count)
+    return at_most(each, at_least(size - index * each, 0))
+
+
 @layer(host=("split",), cuts=True)
 def Split(
     x: PartialTensor, split: PartialTensor | None = None, *, axis: int = 0, num_outputs: Positive
@@ -269,9 +301,8 @@ def Split(
         parts = list(sizes)
     elif num_outputs == 1:
         parts = [dim]
-    elif split is None and isinstance(dim, int):
-        each = -(-dim // num_outputs)
-        parts = [max(0, min(each, dim - index * each)) for index in range(num_outputs)]
+    elif split is None:
+        parts = [derived(_part, dim, num_outputs, index) for index in range(num_outputs)]
     else:
         parts = [None] * num_outputs
     return tuple(x.with_shape((*x.shape[:at], part, *x.shape[at + 1 :])) for part in parts)
@@ -306,7 +337,7 @@ def DepthToSpace(x: PartialTensor, *, blocksize: Positive, mode: Literal["DCR", 
     if isinstance(c, int) and c % (blocksize * blocksize):
         raise InferenceError(f"the channels of {x} are not a multiple of {blocksize * blocksize}")
     grown = [dim_product(dim, blocksize) for dim in (h, w)]
-    return x.with_shape((n, c // blocksize**2 if isinstance(c, int) else None, *grown))
+    return x.with_shape((n, derived(floordiv, c, blocksize**2), *grown))
 
 
 @DepthToSpace.form
@@ -324,7 +355,7 @@ _DEPTH_ORDERS: dict[str, Ints] = {"DCR": (0, 3, 5, 1, 2, 4), "CRD": (0, 1, 3, 5,
 @layer()
 def SpaceToDepth(x: PartialTensor, *, blocksize: Positive, mode: Literal["DCR", "CRD"] = "DCR") -> PartialTensor:
     n, c, h, w = _picture(x)
-    shrunk = [dim // blocksize if isinstance(dim, int) else None for dim in (h, w)]
+    shrunk = [derived(floordiv, dim, blocksize) for dim in (h, w)]
     return x.with_shape((n, dim_product(c, blocksize**2), *shrunk))
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer
+from perframe.sizes.partial import Dim, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, PartialTensor
 
 
 @dataclass(frozen=True)

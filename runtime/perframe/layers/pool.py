@@ -13,9 +13,10 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import AutoPad, Extents, Flag, Pads
 from perframe.layers.base import Known, attributes_of, layer
 from perframe.layers.bounds import Bounds
-from perframe.layers.geometry import Ints, Window, check_window, row_major, window
+from perframe.layers.geometry import Ints, Window, check_window, output_dims, row_major, window
+from perframe.layers.shape_arithmetic import listed
+from perframe.sizes.partial import Dim, PartialTensor, derived
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, PartialTensor
 
 
 @dataclass(frozen=True)
@@ -55,25 +56,14 @@ def _output(
     check_window(len(kernel_shape), kernel_shape, strides, dilations, pads)
     if x.shape is None:
         return x.with_shape((None,) * (len(kernel_shape) + 2))
-    size = x.shape[2:]
     _check_rank(x, kernel_shape)
-    whole = window(size, kernel_shape, strides, dilations, pads, auto_pad)
-    dims = [
-        None
-        if whole is None or not isinstance(dim, int)
-        else Window(*((part[axis],) for part in _parts(whole))).output((dim,), bool(ceil_mode))[0]
-        for axis, dim in enumerate(size)
-    ]
+    dims = output_dims(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, bool(ceil_mode))
     return x.with_shape((*x.shape[:2], *dims))
 
 
 def _check_rank(x: PartialTensor, kernel_shape: Sequence[int]) -> None:
     if x.shape is not None and (len(x.shape) != len(kernel_shape) + 2 or not kernel_shape):
         raise InferenceError(f"kernel_shape {tuple(kernel_shape)} does not fit {x}")
-
-
-def _parts(window_: Window) -> tuple[Ints, ...]:
-    return window_.kernel, window_.strides, window_.dilations, window_.begin, window_.end
 
 
 @layer()
@@ -136,9 +126,10 @@ class Unpooling:
 def _whole(shape: Sequence[Dim], kernel_shape: Extents, strides: Extents | None, pads: Pads | None) -> tuple[Dim, ...]:
     rank = len(kernel_shape)
     steps, cut = strides or (1,) * rank, pads or (0,) * 2 * rank
+    more = [taps - cut[axis] - cut[axis + rank] for axis, taps in enumerate(kernel_shape)]
     dims = [
-        (dim - 1) * steps[axis] - cut[axis] - cut[axis + rank] + kernel_shape[axis] if isinstance(dim, int) else None
-        for axis, dim in enumerate(shape[2:])
+        derived(lambda size, step, more: (size - 1) * step + more, *along)
+        for along in zip(shape[2:], steps, more, strict=True)
     ]
     return (*shape[:2], *dims)
 
@@ -162,7 +153,7 @@ def MaxUnpool(
     if any(isinstance(dim, int) and dim < 0 for dim in whole):
         raise InferenceError(f"{x} cannot be unpooled: its output would have the shape {whole}")
     if output_shape is not None:
-        wanted = output_shape.elements
+        wanted = listed(output_shape)
         if wanted is not None and len(wanted) != rank:
             raise InferenceError(f"output_shape {wanted} does not have the rank of {x}")
         return x.with_shape(wanted or (None,) * rank)

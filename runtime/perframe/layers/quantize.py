@@ -14,8 +14,8 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag, Natural
 from perframe.layers.base import Attributes, Known, layer, normalize_axis
 from perframe.layers.geometry import Ints
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 WHOLE_RANGES = {
     DataType.UINT8: (0, 255),

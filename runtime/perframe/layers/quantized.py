@@ -15,8 +15,8 @@ from perframe.layers.base import Known, attributes_of, layer
 from perframe.layers.conv import Conv, Convolution
 from perframe.layers.matmul import MatMul, Product
 from perframe.layers.quantize import WHOLE_RANGES
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from typing import Any
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Natural, Pads
 from perframe.layers.base import Known, layer
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 Key = tuple[int, int]
 

@@ -11,7 +11,7 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import Between, Flag, Positive
 from perframe.layers.base import Declaration, Known, register
 from perframe.layers.epilogue import Stage
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Declaration, Known, layer, normalize_axes, register
-from perframe.layers.entries import Entries, each
 from perframe.layers.geometry import Ints, View, collapse, row_major
+from perframe.layers.shape_arithmetic import Values, each, numbers_of
 from perframe.layers.vocabulary import abs, log, sqrt
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor
 
 
 def identity(x: Any) -> Any:
@@ -77,15 +77,15 @@ class Reduction:
         """The number of input elements that one output element combines."""
         return math.prod(self.reduced)
 
-    def of_entries(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Entries:
-        """Return the entries of plain sums, products and extremes of integers; unknown for other reductions."""
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
+        """Return the values of plain sums, products and extremes of integers; unknown for other reductions."""
         x, combine = inputs[0], _COMBINED.get(self.combine)
-        assert x is not None and x.known is not None
+        assert x is not None
         plain = self.prepare is identity and self.finish is keep and not x.dtype.is_float
         if combine is None or not plain or not self.count:
             nothing = combine.identity if combine is not None and plain else None
             return np.full(math.prod(self.kept), nothing, object)
-        table = View(self.kept + self.reduced, self.kept_strides + self.reduced_strides).of(x.known)
+        table = View(self.kept + self.reduced, self.kept_strides + self.reduced_strides).of(numbers_of(x))
         columns = list(table.reshape(-1, self.count).T)
         return each(lambda *row: combine.reduce(row), columns, [x.dtype.numpy] * self.count, output.dtype)
 

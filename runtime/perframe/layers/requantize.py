@@ -13,8 +13,8 @@ from typing import Any
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 
 @dataclass(frozen=True)

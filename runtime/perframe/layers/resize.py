@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
-from perframe.sizes.traced import remembered
-from perframe.tensor.partial import Dim, PartialTensor
+from perframe.layers.shape_arithmetic import is_followed, numbers_of
+from perframe.sizes.partial import Dim, PartialTensor, derived, dim_of
+from perframe.sizes.size import specialised
+from perframe.sizes.tables import remembered
 
 Coordinates = Literal[
     "asymmetric",
@@ -58,8 +60,9 @@ class Sampling:
         if self.mode == "nearest":
             return 1
         reach = 1 if self.mode == "linear" else 2
-        # without antialiasing K is the same for all sizes: the sizes are not read, so they stay followed
-        return 2 * math.ceil(reach * self.stretch(int(size), int(output))) if self.antialias else 2 * reach
+        if not self.antialias:  # K is the same for all sizes
+            return 2 * reach
+        return 2 * math.ceil(reach * self.stretch(specialised(size), specialised(output)))
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,12 @@ class AxisTaps:
     @property
     def indices(self) -> NDArray[np.int32]:
         """The indices of the taps, (output, K)."""
-        return taps(self.sampling, int(self.size), int(self.output))[0]
+        return taps(self.sampling, specialised(self.size), specialised(self.output))[0]
 
     @property
     def weights(self) -> NDArray[np.float32]:
         """The weights of the taps, (output, K). Output elements for which a crop leaves the input have weights of 0."""
-        return taps(self.sampling, int(self.size), int(self.output))[1]
+        return taps(self.sampling, specialised(self.size), specialised(self.output))[1]
 
 
 @layer(host=("roi", "scales", "sizes"))
@@ -114,16 +117,16 @@ def Resize(
     given = sizes if sizes is not None and sizes.shape != (0,) else scales
     if given is None:
         raise InferenceError("Resize needs scales or sizes")
-    if given.value is not None and x.shape.is_static:
+    if given is sizes and keep_aspect_ratio_policy != "stretch" and given.value is not None and x.shape.is_static:
         targets = _targets(x.shape.to_shape(), scales, sizes, axes, keep_aspect_ratio_policy)
         return x.with_shape(size for size, _ in targets)
     dims = list(x.shape)
-    entries = [None] * len(chosen) if given.known is None else given.known.tolist()
-    for axis, entry in zip(chosen, entries, strict=True):
+    numbers = numbers_of(given).tolist() if is_followed(given) else [None] * len(chosen)
+    for axis, number in zip(chosen, numbers, strict=True):
         if given is sizes:
-            dims[axis] = entry if keep_aspect_ratio_policy == "stretch" else None
+            dims[axis] = dim_of(number) if keep_aspect_ratio_policy == "stretch" else None
         else:
-            dims[axis] = _scaled(dims[axis], entry)
+            dims[axis] = _scaled(dims[axis], number)
     return x.with_shape(dims)
 
 
@@ -137,12 +140,16 @@ def _scaled(dim: Dim, scale: float | None) -> Dim:
         return dim
     if scale is not None and not 0 < scale < math.inf:
         raise InferenceError(f"a scale is {scale}, and a number above 0 is expected")
-    if not isinstance(dim, int) or scale is None:
+    if scale is None:
         return None
     times, part = float(scale), 1 / float(scale)
-    if times.is_integer():  # a product of integers: a followed size stays followed
-        return dim * int(times)
-    return dim // int(part) if part.is_integer() else math.floor(int(dim) * times)
+
+    def scaled(size: int) -> int:
+        if times.is_integer():
+            return size * int(times)
+        return size // int(part) if part.is_integer() else math.floor(specialised(size) * times)
+
+    return derived(scaled, dim)
 
 
 def _targets(
@@ -157,11 +164,12 @@ def _targets(
     result = [(dim, 1.0) for dim in shape]
     if sizes is not None and sizes.value is not None and sizes.value.size:
         wanted = [int(size) for size in sizes.value.ravel()]
-        ratios = [size / shape[axis] if shape[axis] else 1.0 for axis, size in zip(chosen, wanted, strict=True)]
+        given = [specialised(shape[axis]) for axis in chosen]
+        ratios = [size / dim if dim else 1.0 for dim, size in zip(given, wanted, strict=True)]
         if policy != "stretch":
             ratio = min(ratios) if policy == "not_larger" else max(ratios)
             ratios = [ratio] * len(chosen)
-            wanted = [math.floor(ratio * shape[axis] + 0.5) for axis in chosen]
+            wanted = [math.floor(ratio * dim + 0.5) for dim in given]
         for axis, size, ratio in zip(chosen, wanted, ratios, strict=True):
             result[axis] = (size, ratio)
     elif scales is not None and scales.value is not None:

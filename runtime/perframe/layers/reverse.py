@@ -9,7 +9,7 @@ from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.layers.bounds import Bounds
 from perframe.layers.geometry import row_major
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)

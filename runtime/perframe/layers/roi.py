@@ -11,7 +11,7 @@ from perframe.layers.attributes import Natural, Positive
 from perframe.layers.base import Known, layer
 from perframe.layers.bounds import Bounds
 from perframe.layers.geometry import Ints
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)

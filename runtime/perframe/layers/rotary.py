@@ -13,7 +13,7 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints, broadcast_strides, collapse
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor, broadcast
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor, broadcast
 
 
 @dataclass(frozen=True)

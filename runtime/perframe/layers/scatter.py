@@ -15,7 +15,8 @@ from perframe.layers.base import Known, layer, normalize_axis
 from perframe.layers.bounds import Bounds
 from perframe.layers.gather import Tuples, check_extent, tuples
 from perframe.layers.geometry import Ints, View, row_major
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.sizes.size import specialised
 
 Reduction = Literal["none", "add", "mul", "max", "min"]
 
@@ -87,9 +88,10 @@ def ScatterND(
     x: PartialTensor, indices: PartialTensor, updates: PartialTensor, *, reduction: Reduction = "none"
 ) -> PartialTensor:
     depth = indices.shape[-1] if indices.shape else None
-    if x.shape is not None and isinstance(depth, int) and depth > len(x.shape):
+    depth = specialised(depth) if isinstance(depth, int) else None
+    if x.shape is not None and depth is not None and depth > len(x.shape):
         raise InferenceError(f"tuples of {depth} indices do not name elements of {x}")
-    if x.shape is not None and indices.shape and isinstance(depth, int) and updates.shape is not None:
+    if x.shape is not None and indices.shape and depth is not None and updates.shape is not None:
         wanted = DynamicTensorShape((*indices.shape[:-1], *x.shape[depth:]))
         if not wanted.may_be(updates.shape):
             raise InferenceError(f"updates {updates} do not fit indices {indices} into {x}: {wanted} expected")

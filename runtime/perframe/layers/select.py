@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
+from perframe.layers.shape_arithmetic import listed
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def TopK(
     if x.shape is None:
         return x.with_shape(None), x.with_shape(None, DataType.INT64)
     at = normalize_axis(axis, len(x.shape))
-    count, size = None if k.elements is None else k.elements[0], x.shape[at]
+    counts, size = listed(k), x.shape[at]
+    count = counts[0] if counts else None
     if isinstance(count, int) and (count < 0 or (isinstance(size, int) and count > size)):
         raise InferenceError(f"axis {at} of {x} has no {count} elements to select")
     dims = (*x.shape[:at], count, *x.shape[at + 1 :])

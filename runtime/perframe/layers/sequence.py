@@ -6,8 +6,8 @@ from typing import Any
 
 from perframe.layers.attributes import Flag
 from perframe.layers.base import layer
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 
 @layer(on_host=True)

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from perframe.layers.base import layer
-from perframe.tensor import DataType
-from perframe.tensor.partial import (
-    MAX_ENTRIES,
+from perframe.layers.shape_arithmetic import MAX_VALUES, listed
+from perframe.sizes.partial import (
+    Dim,
     DynamicTensorShape,
     PartialTensor,
+    dim_of,
     dim_product,
-    is_number,
-    to_entry,
-    to_number,
+    number_of,
 )
+from perframe.sizes.size import at_least, is_symbolic
+from perframe.tensor import DataType
 
 _INT64 = DataType.INT64
 
@@ -29,13 +30,13 @@ _INT64 = DataType.INT64
 def Shape(x: PartialTensor, *, start: int = 0, end: int | None = None) -> PartialTensor:
     if x.shape is None:
         return PartialTensor(_INT64, DynamicTensorShape((None,)))
-    return PartialTensor.of_entries(_INT64, x.shape[start:end])
+    return PartialTensor.of_values(_INT64, map(number_of, x.shape[start:end]))
 
 
 @layer()
 def Size(x: PartialTensor) -> PartialTensor:
-    size = np.array(None if x.shape is None else dim_product(*x.shape), object)
-    return PartialTensor.of_entries(_INT64, size)
+    size = np.array(None if x.shape is None else number_of(dim_product(*x.shape)), object)
+    return PartialTensor.of_values(_INT64, size)
 
 
 Shape.reads_values = Size.reads_values = False
@@ -45,29 +46,34 @@ Shape.reads_values = Size.reads_values = False
 def ConstantOfShape(shape: PartialTensor, *, value: object = None) -> PartialTensor:
     filler = np.zeros((), np.float32) if value is None else np.asarray(value).reshape(())
     dtype = DataType.of(filler.dtype)
-    if shape.elements is None:
-        rank = shape.shape[0] if shape.shape else None
-        return PartialTensor(dtype, DynamicTensorShape((None,) * rank) if isinstance(rank, int) else None)
-    made = PartialTensor(dtype, DynamicTensorShape(shape.elements))
-    if made.shape is None or made.shape.size is None or made.shape.size > MAX_ENTRIES:
+    wanted = listed(shape)
+    made = PartialTensor(dtype, None if wanted is None else DynamicTensorShape(wanted))
+    size = None if made.shape is None else made.shape.size
+    if made.shape is None or size is None or is_symbolic(size) or size > MAX_VALUES:
         return made
     return PartialTensor.of(np.full(made.shape.to_shape(), filler))
 
 
-def _entry(scalar: PartialTensor) -> Any:
-    """Return the entry of a single number; None if it is unknown."""
-    if scalar.value is not None:
-        return scalar.value.item()
-    return None if scalar.known is None else scalar.known.item()
+def _number(scalar: PartialTensor) -> Any:
+    """Return a single number or size; None if it is unknown."""
+    return None if scalar.values is None else scalar.values.item()
+
+
+def _length(first: Any, last: Any, step: Any) -> Dim:
+    """Return the length of a range of which some numbers are symbolic."""
+    if not all(isinstance(number, int) or is_symbolic(number) for number in (first, last)) or type(step) is not int:
+        return None
+    return dim_of(at_least(-((first - last) // step), 0))
 
 
 @layer(host=("start", "limit", "delta"))
 def Range(start: PartialTensor, limit: PartialTensor, delta: PartialTensor) -> PartialTensor:
-    first, last, step = map(_entry, (start, limit, delta))
-    if not all(map(is_number, (first, last, step))):
-        length = to_entry(to_number(last) - to_number(first)) if step == 1 else None
-        return PartialTensor(start.dtype, DynamicTensorShape((length,)))
+    first, last, step = map(_number, (start, limit, delta))
+    if first is None or last is None or step is None:
+        return PartialTensor(start.dtype, DynamicTensorShape((None,)))
+    if any(map(is_symbolic, (first, last, step))):
+        return PartialTensor(start.dtype, DynamicTensorShape((_length(first, last, step),)))
     count = max(0, math.ceil((last - first) / step))
-    if start.dtype.is_float or count > MAX_ENTRIES:
+    if start.dtype.is_float or count > MAX_VALUES:
         return PartialTensor(start.dtype, DynamicTensorShape((count,)))
     return PartialTensor.of(np.arange(count, dtype=start.dtype.numpy) * step + first)

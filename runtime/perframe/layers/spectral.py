@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
+from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived
+from perframe.sizes.size import at_least
 from perframe.tensor import DataType
-from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,8 @@ def STFT(
     if step is not None and step[0] < 1:
         raise InferenceError(f"frame_step is {step[0]}, and must be at least 1")
     frames = None
-    if step is not None and length is not None and isinstance(size, int):
-        frames = max(0, (size - length) // step[0] + 1)
+    if step is not None:
+        frames = derived(lambda size, length, step: at_least((size - length) // step + 1, 0), size, length, step[0])
     bins = None if length is None else length // 2 + 1 if onesided else length
     return signal.with_shape((batch, frames, bins, 2))
 

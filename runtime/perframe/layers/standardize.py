@@ -10,8 +10,8 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import Positive
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.layers.geometry import Ints, broadcast_strides, collapse
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 
 @dataclass(frozen=True)

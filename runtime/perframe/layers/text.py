@@ -9,8 +9,8 @@ from typing import Any, Literal
 from perframe.errors import InferenceError, MissingExtraError
 from perframe.layers.attributes import Flag, Natural
 from perframe.layers.base import layer
+from perframe.sizes.partial import PartialTensor, broadcast
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor, broadcast
 
 
 @functools.lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ import numpy as np
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Between, Flag, Positive
 from perframe.layers.base import layer
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 Table = Any  # an array
 _MOST_MODES = 6

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from perframe.tensor.partial import PartialTensor
+from perframe.layers.shape_arithmetic import is_followed
+from perframe.sizes.partial import PartialTensor
 
-MAX_ENTRIES = 64  # longer values that decide a shape are not compared
+MAX_VALUES = 64  # longer values that decide a shape are not compared
 
 
 def signature(layer: Any) -> Hashable | None:
@@ -36,10 +37,10 @@ def inference_key(layer: Any, same: Hashable, given: Sequence[PartialTensor | No
             continue
         if spec.kind != "tensor":
             return None
-        if spec.value is None and spec.entries is None:
-            follows = follows and spec.is_followed
+        if spec.values is None:
+            follows = follows and is_followed(spec)
         elif layer.declaration.is_host(index):
-            if spec.value is None or spec.value.size > MAX_ENTRIES or spec.value.dtype == object:
+            if spec.value is None or spec.value.size > MAX_VALUES or spec.value.dtype == object:
                 return None
             parts.append(spec.value.tobytes())
         parts.append(spec.dtype)

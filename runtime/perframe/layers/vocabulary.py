@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from perframe.sizes.size import at_least, at_most
+
+_smaller, _larger = np.frompyfunc(at_most, 2, 1), np.frompyfunc(at_least, 2, 1)  # of symbolic sizes
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -20,12 +23,25 @@ def clamp(x: Any, low: Any, high: Any) -> Any:
     return np.minimum(np.maximum(x, low), high)
 
 
+def minimum(a: Any, b: Any) -> Any:
+    """Return the smaller of two numbers; NaN wins."""
+    return np.minimum(a, b) if np.result_type(a, b).kind != "O" else _smaller(a, b)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """Return the larger of two numbers; NaN wins."""
+    return np.maximum(a, b) if np.result_type(a, b).kind != "O" else _larger(a, b)
+
+
 def trunc_div(a: Any, b: Any) -> Any:
     """Divide and round towards zero, as C and ONNX do for integers; an integer divided by zero gives 0."""
     if np.result_type(a, b).kind == "f":
         return np.trunc(a / b)
     quotient = np.floor_divide(a, b)
-    return quotient + ((quotient < 0) & (quotient * b != a)).astype(quotient.dtype)
+    negative = quotient < 0
+    if not np.any(negative):  # of symbolic sizes, nothing else is known in most cases
+        return quotient
+    return quotient + (negative & (quotient * b != a)).astype(quotient.dtype)
 
 
 def power(a: Any, b: Any) -> Any:
@@ -45,5 +61,5 @@ abs, floor, ceil, round_even, sign = np.abs, np.floor, np.ceil, np.rint, np.sign
 exp, log, log1p, sqrt = np.exp, np.log, np.log1p, np.sqrt
 sin, cos, tan, asin, acos, atan = np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan
 sinh, cosh, tanh, asinh, acosh, atanh = np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh
-minimum, maximum, where, is_nan, is_inf = np.minimum, np.maximum, np.where, np.isnan, np.isinf
+where, is_nan, is_inf = np.where, np.isnan, np.isinf
 floor_mod, trunc_mod = np.mod, np.fmod

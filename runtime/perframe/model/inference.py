@@ -10,7 +10,7 @@ from perframe.layers.epilogue import Stage
 from perframe.layers.twins import inference_key, signature
 from perframe.model.layer import Layer
 from perframe.model.value import Value
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from perframe.layers.base import Declaration, Known, declaration
 from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
 from perframe.layers.epilogue import Stage
 from perframe.model.value import Value
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 _serials = itertools.count()
 

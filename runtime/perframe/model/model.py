@@ -19,7 +19,7 @@ from perframe.model.order import Order
 from perframe.model.report import OptimizationReport
 from perframe.model.value import Array, Value
 from perframe.safety import notebooks
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 Evaluate = Callable[[Layer, Sequence[Array | None]], list[Array]]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from perframe.errors import ModelError
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 if TYPE_CHECKING:
     from perframe.model.layer import Layer

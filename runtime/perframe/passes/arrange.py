@@ -10,7 +10,7 @@ from perframe.layers.arrangement import Arrangement
 from perframe.layers.base import normalize_axis
 from perframe.model import Layer, Value
 from perframe.passes.match import may_move, scalar
-from perframe.tensor.partial import Dim
+from perframe.sizes.partial import Dim
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from perframe.layers.einsum import Term, parse
 from perframe.model import Layer, Model, Value
 from perframe.passes.match import all_float32
 from perframe.passes.patterns import Input, Op, Rules
-from perframe.tensor.partial import Dim
+from perframe.sizes.partial import Dim
 
 run = Rules()
 

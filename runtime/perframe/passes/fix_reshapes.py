@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from perframe.layers.base import normalize_axis
-from perframe.layers.entries import listed
+from perframe.layers.shape_arithmetic import listed
 from perframe.model import Evaluate, Layer, Model, Value
 from perframe.model.report import refuse
-from perframe.tensor.partial import Dim
+from perframe.sizes.partial import Dim
 
 Entry = int | tuple[Value, int] | None  # a number, the dim of a value along an axis, or unknown
 SAME_SHAPE = ("Identity", "Cast", "LayerNormalization", "RMSNormalization", "Softmax", "Dropout")

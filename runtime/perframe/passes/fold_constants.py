@@ -13,8 +13,8 @@ import numpy as np
 from perframe.model import Array, Evaluate, Layer, Model
 from perframe.model.report import refuse
 from perframe.passes.match import constant_of
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 MAX_BYTES = 64 << 20  # folding one layer may add at most so many bytes to a model,
 MAX_GROWTH = 4  # or make so many times the bytes that it reads: large weights of bytes become float32

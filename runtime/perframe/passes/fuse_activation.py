@@ -27,7 +27,8 @@ def with_stages(target: Layer, epilogue: tuple[Stage, ...]) -> tuple[Stage, ...]
 
 def stage_of(layer: Layer, source: Value) -> Stage | None:
     """Return the layer as a stage of an epilogue of `source`; None if it cannot be one."""
-    if source.spec.entries is not None:  # declarations follow no shape arithmetic through an epilogue
+    data = source.spec
+    if data.values is not None and data.value is None:  # declarations follow no shape arithmetic through an epilogue
         return None
     entry = layer.declaration
     specs = [value.spec for value in (*layer.operands, *layer.results)]

@@ -17,8 +17,8 @@ from perframe.layers.quantize import WHOLE_RANGES
 from perframe.model import Evaluate, Layer, Model, Value
 from perframe.passes.match import constant_of
 from perframe.passes.quantization import BYTES, Numbers, Quantization, averages_pixels, moves, numbers_of, quantization
+from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape
 
 MOST_LAYERS = 16  # a table replaces at most so many layers
 

@@ -82,7 +82,7 @@ def _join(model: Model, layer: Layer) -> bool:
             layer.set_input(0, before.input(0))
             return True
     spec = layer.output.spec
-    if spec.entries is not None or spec.shape is None or 0 in spec.shape:
+    if (spec.values is not None and spec.value is None) or spec.shape is None or 0 in spec.shape:
         return False
     if sum(not isinstance(dim, int) for dim in spec.shape) > 1:
         refuse(layer, f"more than one dim of its shape {spec.shape} is open")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from perframe.layers.quantize import WHOLE_RANGES
 from perframe.model import Layer, Model, Value
 from perframe.passes.match import constant_of
+from perframe.sizes.partial import PartialTensor
+from perframe.sizes.size import is_symbolic
 from perframe.tensor import DataType
-from perframe.tensor.partial import PartialTensor
 
 Range = tuple[float, float]  # the least and the largest number
 
@@ -76,11 +78,19 @@ def _of(spec: PartialTensor) -> Range:
     if spec.kind == "tensor" and spec.value is not None and spec.value.size and spec.value.dtype.kind in "iufb":
         low, high = float(spec.value.min()), float(spec.value.max())
         return ANY if math.isnan(low) else (low, high)
-    if spec.entries is not None and spec.entries.size and None not in spec.entries.flat:
-        numbers = [entry for entry in spec.entries.flat if not isinstance(entry, str)]
-        numbers += [0.0, MOST] * (len(numbers) < spec.entries.size)  # the others are sizes of dims
-        return float(min(numbers)), float(max(numbers))
+    if spec.kind == "tensor" and spec.value is None and spec.values is not None and spec.values.size:
+        ends = [_ends(value) for value in spec.values.flat]
+        low, high = min(low for low, _ in ends), max(high for _, high in ends)
+        return (low, high) if low > -math.inf else _BY_DTYPE.get(spec.dtype, ANY)
     return _BY_DTYPE.get(spec.dtype, ANY)
+
+
+def _ends(value: Any) -> Range:
+    """The range of a number or a symbolic size."""
+    low = value.scope.low(value.terms) if is_symbolic(value) else value
+    if low is None:
+        return ANY
+    return float(low), MOST if is_symbolic(value) else float(low)
 
 
 def _made(layer: Layer, found: Mapping[Value, Range]) -> Range | None:

@@ -9,7 +9,7 @@ from perframe.errors import PerframeError
 from perframe.model import Layer, Model, Value
 from perframe.model.inference import Inference
 from perframe.model.report import Size
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 
 Specs = Mapping[Value, PartialTensor]  # of all values of a model
 

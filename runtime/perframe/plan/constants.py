@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from perframe.backends.operand import Make, Operand
 from perframe.backends.protocol import Backend
 from perframe.model import Value
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType, Storage
 from perframe.tensor.locks import new_lock
-from perframe.tensor.partial import PartialTensor
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]

@@ -9,9 +9,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from perframe.errors import InferenceError
 from perframe.layers.twins import inference_key
 from perframe.model import Evaluate, Layer, Subgraph, Value
-from perframe.sizes.traced import look_up
+from perframe.sizes.partial import PartialTensor
+from perframe.sizes.tables import look_up
 from perframe.tensor import TensorShape
-from perframe.tensor.partial import PartialTensor
 
 
 class Outline:
@@ -127,6 +127,6 @@ def _results(layer: Layer, given: Sequence[PartialTensor | None], evaluate: Eval
     if all([spec is None or spec.is_known for spec in given]) and layer.declaration.pure:
         exact = not layer.epilogue and not any(not spec.is_known or spec.dtype.is_float for spec in results)
         if not exact:
-            values = [None if spec is None else spec.bare_value for spec in given]
+            values = [None if spec is None else spec.specialised_value() for spec in given]
             return tuple(PartialTensor.of(value) for value in evaluate(layer, values))
     return results

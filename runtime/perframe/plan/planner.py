@@ -21,8 +21,8 @@ from perframe.plan.placement import wide_layers_on_host
 from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
 from perframe.plan.sharing import Placed, Sharing
+from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType, Storage, Tensor
-from perframe.tensor.partial import PartialTensor
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
@@ -167,7 +167,7 @@ class Planner:
         constant = spec.value
         if constant is None and spec.is_known:  # followed numbers: reading them would tie the trace to them
             make = partial(self._constant_of, backend, value, spec)
-            made = Operand(name, shape, spec.dtype, lambda: spec.bare_value, make)
+            made = Operand(name, shape, spec.dtype, spec.specialised_value, make)
         elif constant is not None:
             array = constant
 
@@ -186,9 +186,7 @@ class Planner:
         return made
 
     def _constant_of(self, backend: Backend, value: Value, spec: PartialTensor) -> Storage:
-        array = spec.bare_value
-        assert array is not None
-        return self._constant(backend, value, array)
+        return self._constant(backend, value, spec.specialised_value())
 
     def _constant(self, backend: Backend, value: Value, array: Array) -> Storage:
         storage = self._constants.storage(backend, value, array)

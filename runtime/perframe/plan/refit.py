@@ -23,7 +23,8 @@ from perframe.plan.constants import ConstantPool
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment
 from perframe.sizes.open_dims import OpenDims, Shapes
-from perframe.sizes.traced import LEAST, Trace, at_least, at_most
+from perframe.sizes.size import at_least, at_most
+from perframe.sizes.trace import LEAST, Trace
 from perframe.tensor import Tensor, TensorShape
 from perframe.tensor.locks import new_lock
 
@@ -103,6 +104,7 @@ class Template:
         }
         self.layers = [name for name, _ in plan.live()]
         self.program = backend.template(plan.program, plan.workspaces[0], trace, self._results, planned)
+        self.losses = trace.losses
         for *_, storage in (*self.inputs, *self.outputs):
             if storage is not None:  # each fitted plan has its own storage instead
                 storage.release()
@@ -178,6 +180,11 @@ class Templates:
             self._unused = 0
             template.used = self._uses
             return template.plan(backend)
+
+    @property
+    def losses(self) -> list[str]:
+        """The lines of code that tied a template to one size, without saying so: see sizes/trace.py."""
+        return [line for template in self._known for line in template.losses]
 
     @property
     def is_tracing(self) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-Terms = dict[tuple[int, ...], int]  # product of atoms, ascending → its coefficient; () is the constant term
+from typing import Any
+
+Terms = dict[tuple[Any, ...], int]  # product of atoms, ascending → its coefficient; () is the constant term
 
 
 def add(left: Terms, right: Terms) -> Terms:
@@ -38,7 +40,7 @@ def subtract(left: Terms, right: Terms) -> Terms:
     return add(left, scale(right, -1))
 
 
-def without(factors: tuple[int, ...], product: tuple[int, ...]) -> tuple[int, ...] | None:
+def without(factors: tuple[Any, ...], product: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Divide the product of `factors` by another product. Return the remaining factors, or None where `factors` lack
     a factor of the other.
     """

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from perframe.errors import InputError
-from perframe.sizes.traced import is_followed
 from perframe.tensor.dtypes import DataType
 
 _UNKNOWN_MACHINE = 8 << 30  # bytes of memory, assumed where the system does not report any
@@ -48,11 +47,8 @@ def machine_bytes() -> int:
 
 
 def too_large(shape: Iterable[int | str | None], dtype: DataType) -> str:
-    """Return the reason why a tensor of this shape is too large; "" if it is small enough or a dim is not known.
-
-    Symbolic sizes count as bare numbers, so that the limit adds no guards to a trace.
-    """
-    dims = [dim.value if is_followed(dim) else dim for dim in shape]
+    """Return the reason why a tensor of this shape is too large; "" if it is small enough or a dim is not known."""
+    dims = list(shape)
     least, known = dtype.numpy.itemsize, True  # bytes, counting the dims that are not 0
     for dim in dims:
         if type(dim) is int:

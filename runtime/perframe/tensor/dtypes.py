@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InputError
-from perframe.sizes.traced import WHOLE
 
 Array = NDArray[Any]
 
@@ -93,6 +92,11 @@ def _data_type(dtype: Any) -> DataType:
         raise InputError(f"dtype {dtype!r} is none that a tensor can have: {', '.join(DataType)}") from None
 
 
+def _whole(dim: Any) -> int:
+    """Return a dim as an int. A symbolic size, which passes for an int, stays as it is."""
+    return +dim if isinstance(dim, int) else int(dim)
+
+
 class TensorShape(tuple[int, ...]):
     """A concrete shape: a tuple of ints with a few names."""
 
@@ -100,7 +104,7 @@ class TensorShape(tuple[int, ...]):
         """Make a shape from ints; other numbers are converted."""
         if type(dims) is cls:
             return dims
-        return super().__new__(cls, [dim if type(dim) in WHOLE else int(dim) for dim in dims])
+        return super().__new__(cls, [dim if type(dim) is int else _whole(dim) for dim in dims])
 
     @property
     def rank(self) -> int:

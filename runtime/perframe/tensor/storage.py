@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import BackendError, ClosedError
-from perframe.sizes.traced import plain
 from perframe.tensor.dtypes import Array, BackendType, DataType
 from perframe.tensor.guarded import guard, guarded_bytes
 from perframe.tensor.locks import new_lock
@@ -122,7 +121,7 @@ class HostStorage:
 
     def __init__(self, shape: Sequence[int], dtype: DataType, memory: Array | None = None) -> None:
         self.dtype = dtype
-        self.size = plain(math.prod(shape))
+        self.size = math.prod(shape)
         self.write: Fence | None = None
         self.reads: list[Fence] = []
         self.within: tuple[HostStorage, int] | None = None  # the storage that contains this one, and the first byte

@@ -15,7 +15,7 @@ from perframe.execution.worker import Worker
 from perframe.importers.loading import load
 from perframe.model import Model, Value
 from perframe.plan.refit import FittedPlan
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.testing.cases import Array, Case
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 def check(case: Case, backend: BackendName, ctx: GLContext | None = None) -> None:
     """Run a case on a backend, and compare the outputs with the case's reference: values, dtypes and shapes.
 
-    The layer's shape rule must say what comes out, and nothing wrong where less is known about the inputs. On the CPU
-    the layer also runs with open dims. `ctx` is the GL context; by default the worker makes a headless one. Raises
-    AssertionError for a difference.
+    The layer's shape rule must say what comes out, and nothing wrong where dims of the inputs are unknown or have
+    names. On the CPU the layer also runs with open dims. `ctx` is the GL context; by default the worker makes a
+    headless one. Raises AssertionError for a difference.
     """
     proto = case.proto()
     expected = case.expected(proto)
@@ -57,7 +57,8 @@ def _compare(name: str, value: Array, want: Array, case: Case, loose: int = 1) -
 def check_open_dims(model: Model, case: Case, expected: Sequence[Array]) -> None:
     """Run with dims that are unknown before the run: first by a plan, then by the plan's template.
 
-    The sizes of every plan must be followed, and the template must serve the sizes that it was made from.
+    The sizes of every plan must be followed, and the template must serve the sizes that it was made from. Code may use
+    a size as an int only where it says so.
     """
     opened = model.copy()
     for value in opened.inputs:
@@ -65,6 +66,8 @@ def check_open_dims(model: Model, case: Case, expected: Sequence[Array]) -> None
     with waiting_for_kernels(), Worker(opened) as worker:
         _compare_run(worker, case, expected)
         for part in trace(worker):
+            lost = sorted(set(part.losses))
+            assert not lost, f"a size is used as an int, and needs `specialised` if that must be: {', '.join(lost)}"
             part.evict_all()
         _compare_run(worker, case, expected)
         for part in worker.parts.planned_parts():
@@ -113,13 +116,24 @@ def check_inference(model: Model, case: Case, actual: Mapping[str, Array], loose
             np.testing.assert_allclose(claimed, value, case.rtol * loose, case.atol * loose)
         elif claimed is not None:
             np.testing.assert_array_equal(claimed, value)
-    for inputs in (dims, ranks):
+    sizes = {f"{name}_{axis}": size for name, value in case.fed.items() for axis, size in enumerate(value.shape)}
+    names = {
+        value: PartialTensor(value.dtype, value.shape and DynamicTensorShape(_names(value.name, value.shape)))
+        for value in model.inputs
+    }
+    for inputs in (dims, ranks, names):
+        made = _specs(model, inputs)
         for name, value in actual.items():
-            spec = _specs(model, inputs)[name]
+            spec = made[name]
             assert spec.dtype == value.dtype.name, f"infer says {name} is {spec.dtype} if it knows less"
             if spec.shape is not None:
-                assert spec.shape.accepts(value.shape), f"infer says {name} is {spec}, and it is {value.shape}"
+                shape = spec.shape.with_dims(sizes)
+                assert shape.accepts(value.shape), f"infer says {name} is {spec}, and it is {value.shape}"
 
 
 def _specs(model: Model, known: Mapping[Value, PartialTensor]) -> dict[str, PartialTensor]:
     return {value.name: spec for value, spec in model.specs(known).items()}
+
+
+def _names(name: str, shape: DynamicTensorShape) -> list[str]:
+    return [f"{name}_{axis}" for axis in range(len(shape))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -29,7 +30,8 @@ from perframe.backends.protocol import Access, Done, LayerLike, Lent, Program, S
 from perframe.backends.refit import ProgramTemplate
 from perframe.errors import BackendError, InputError
 from perframe.sizes.open_dims import Positions
-from perframe.sizes.traced import Trace, plain
+from perframe.sizes.size import plain
+from perframe.sizes.trace import Trace
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
 from perframe.tensor.storage import begin_job, lock_all
 
@@ -50,7 +52,7 @@ class CpuBackend:
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> HostStorage:
         """Allocate host memory with undefined values."""
-        return HostStorage(shape, dtype)
+        return HostStorage((plain(math.prod(shape)),), dtype)
 
     def constant(self, value: Array, is_weight: bool = False) -> HostStorage:
         """Return storage over the array's own memory if that is possible, else over a copy."""
@@ -101,8 +103,8 @@ class CpuBackend:
         first, size = within.first * dtype.numpy.itemsize, extent(shape, within.pitch)
         if isinstance(storage, ArenaStorage):
             return storage.part(first, (size,), dtype)
-        begin = plain(first)
-        made = HostStorage((size,), dtype, storage.memory[begin : begin + plain(size) * dtype.numpy.itemsize])
+        begin, length = plain(first), plain(size)
+        made = HostStorage((length,), dtype, storage.memory[begin : begin + length * dtype.numpy.itemsize])
         made.within = (storage, first)
         return made
 

@@ -19,7 +19,7 @@ from perframe.errors import InferenceError, ModelError
 from perframe.layers.bounds import check as check_bounds
 from perframe.layers.channels_last import is_data
 from perframe.layers.epilogue import apply
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 Array = NDArray[Any]
 

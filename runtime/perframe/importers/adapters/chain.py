@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from perframe.importers.onnx_node import Node, constant
 from perframe.model import Value
-from perframe.tensor.partial import PartialTensor
+from perframe.sizes.partial import PartialTensor
 
 
 class Chain:

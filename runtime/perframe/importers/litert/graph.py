@@ -16,8 +16,8 @@ from perframe.importers.litert.file import GraphInfo, LiteRTFile, Operation, Qua
 from perframe.importers.litert.node import Node, plain_name
 from perframe.importers.litert.table import Entry, table
 from perframe.model import Model, Value
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 Array = NDArray[Any]
 

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.importers.litert.file import Operation, Quantization
+from perframe.layers.shape_arithmetic import listed
 from perframe.model import Value
+from perframe.sizes.partial import Dim, PartialTensor
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
-from perframe.tensor.partial import Dim, PartialTensor
 
 if TYPE_CHECKING:
     from perframe.importers.litert.graph import Scope
@@ -173,7 +174,7 @@ class Node:
         Raises NotImplementedError if another entry is not known.
         """
         spec = self.spec(self.raw(index))
-        found = spec.elements if spec.value is None else tuple(int(entry) for entry in spec.value.reshape(-1))
+        found = listed(spec) if spec.value is None else tuple(int(entry) for entry in spec.value.reshape(-1))
         if found is None or not all(isinstance(entry, int) for entry in found[1:]):
             raise NotImplementedError(f"not all entries of its input {index} ({self.raw(index).name!r}) are known")
         return [entry if isinstance(entry, int) else 0 for entry in found]

@@ -19,7 +19,7 @@ from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.attention import Attention, LinearState
 from perframe.layers.geometry import View, row_major
-from perframe.sizes.traced import at_least, at_most
+from perframe.sizes.size import at_least, at_most
 
 WIDENS = True  # float16 is computed in float32
 

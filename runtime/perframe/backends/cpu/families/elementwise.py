@@ -24,7 +24,7 @@ from perframe.layers.epilogue import parameters
 from perframe.layers.formula import keywords, name_in_text, translate
 from perframe.layers.geometry import row_major
 from perframe.layers.vocabulary import abs, is_inf, sqrt, where
-from perframe.sizes.traced import at_least, is_followed, known_factor
+from perframe.sizes.size import at_least, is_symbolic, known_factor
 from perframe.tensor import DataType
 
 PIECE = 4096  # elements of a long row that one core takes at a time
@@ -168,7 +168,7 @@ def _long_rows(
     repeat a row that several short rows share.
     """
     as_it_is = form.shape, list(form.strides), list(operands), list[NativeStep]()
-    if len(form.shape) < 2 or is_followed(form.shape[-1]) or form.shape[-1] >= SHORT:
+    if len(form.shape) < 2 or is_symbolic(form.shape[-1]) or form.shape[-1] >= SHORT:
         return as_it_is
     *leading, rows, inner = form.shape
     together = max(count for count in range(1, LONG // inner + 1) if known_factor(rows) % count == 0)

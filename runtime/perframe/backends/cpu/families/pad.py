@@ -15,7 +15,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.move import Padding
-from perframe.sizes.traced import at_least, at_most
+from perframe.sizes.size import at_least, at_most
 
 
 def compute(layer: LayerLike, form: Padding, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:

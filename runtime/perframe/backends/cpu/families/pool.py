@@ -29,7 +29,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.pool import Pooling, Unpooling
-from perframe.sizes.traced import at_least, at_most
+from perframe.sizes.size import at_least, at_most
 
 NEAR = 8192  # elements that stay in the first cache
 

@@ -15,7 +15,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.quantize import WHOLE_RANGES, OwnRange, Scaling
-from perframe.sizes.traced import at_least
+from perframe.sizes.size import at_least
 from perframe.tensor import DataType
 
 PIECE = 8192  # elements that one core takes at a time

@@ -21,7 +21,7 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.conv import Convolution
 from perframe.layers.epilogue import parameters
 from perframe.layers.geometry import Window
-from perframe.sizes.traced import at_least, at_most, is_followed, is_less
+from perframe.sizes.size import at_least, at_most, is_less, is_symbolic
 
 Floats = NDArray[np.float32]
 
@@ -256,7 +256,7 @@ def multiply(
 ) -> NativeStep:
     """Return the step of a product."""
     out_height, out_width, line_step = form.window["out_height"], form.window["out_width"], form.line_step
-    many = is_followed(form.pixels) or form.pixels > ROWS
+    many = is_symbolic(form.pixels) or form.pixels > ROWS
     crowded = form.x_pitch * form.window["stride_x"] % CROWDED == 0 and many and form.columns > PANEL
     # where taps lie far apart, the tiles at the ends of lines are large enough without a copy
     copies = crowded or (form.window["dilation_x"] < ROWS // 2 and form.leaves_lines)

@@ -18,7 +18,8 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.epilogue import Stage, parameters
 from perframe.layers.geometry import Window, collapse, in_dims
 from perframe.layers.homes import own_kernel
-from perframe.sizes.traced import at_least, is_followed, known_factor, remembered
+from perframe.sizes.size import at_least, is_symbolic, known_factor
+from perframe.sizes.tables import remembered
 from perframe.tensor import DataType
 
 FLOAT32 = DataType.FLOAT32
@@ -109,7 +110,7 @@ def strided_copy(
         dims, from_steps, to_steps = (tuple(part[axis] for axis in order) for part in (dims, from_steps, to_steps))
         kernel, items = "move.transpose", math.prod(dims[:-2]) * -(-dims[-2] // STRIP)
     else:
-        long = is_followed(elements) or elements > SPLIT_ELEMENTS
+        long = is_symbolic(elements) or elements > SPLIT_ELEMENTS
         if len(dims) == 1 and long and from_steps == to_steps == (1,):
             rows_of = _in_rows(known_factor(elements))
             dims, from_steps, to_steps = (elements // rows_of, rows_of), (rows_of, 1), (rows_of, 1)

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from perframe.errors import BackendError, InputError
-from perframe.sizes.traced import at_least, plain
+from perframe.sizes.size import at_least, plain
 from perframe.tensor import DataType, Storage
 from perframe.tensor.checks import machine_bytes
 from perframe.tensor.guarded import guard
@@ -75,7 +75,7 @@ class ArenaStorage(HostStorage):
     """A range of the arena. It holds values only during a run."""
 
     def __init__(self, shape: Sequence[int], dtype: DataType, offset: int) -> None:
-        super().__init__(shape, dtype, NOWHERE[0])
+        super().__init__((plain(math.prod(shape)),), dtype, NOWHERE[0])
         self.offset = offset
         self.bytes_followed = math.prod(shape) * dtype.numpy.itemsize  # arithmetic of sizes, during a trace
         self._parts: list[tuple[ArenaStorage, int]] = []
@@ -160,7 +160,7 @@ class ArenaWorkspace:
         if dtype is DataType.STRING:
             return HostStorage(shape, dtype)
         if guard():
-            self.own.append((HostStorage(shape, dtype), shape))
+            self.own.append((HostStorage((plain(math.prod(shape)),), dtype), shape))
             return self.own[-1][0]
         storage = ArenaStorage(shape, dtype, 0)
         length = aligned(storage.size * dtype.numpy.itemsize)

@@ -26,7 +26,8 @@ from perframe.backends.cpu.program.program import (
 from perframe.backends.cpu.refit.arithmetic import NativeArithmetic
 from perframe.backends.cpu.threads import helpers
 from perframe.errors import InputError
-from perframe.sizes.traced import Trace, at_least, is_followed, plain
+from perframe.sizes.size import at_least, is_symbolic, plain
+from perframe.sizes.trace import Trace
 from perframe.tensor import DataType, HostStorage, Storage
 from perframe.tensor.checks import too_large
 from perframe.tensor.storage import address_of
@@ -100,7 +101,7 @@ class CpuTemplate:
         found = []
         for index, step in natives:
             for address, table in enumerate(step.tables, self.known.starts[index] + len(step.operands)):
-                followed = [at for at, argument in enumerate(table.arguments) if is_followed(argument)]
+                followed = [at for at, argument in enumerate(table.arguments) if is_symbolic(argument)]
                 if followed:
                     noted = self._note([table.arguments[at] for at in followed])
                     found.append((address, table, [*zip(followed, range(noted.start, noted.stop), strict=True)]))
@@ -114,7 +115,7 @@ class CpuTemplate:
             row = self.words + row_begin(index)
             found += [(row + team.ITEMS, step.items, NOTHING), (row + team.CHUNK, step.chunk, NOTHING)]
         found += [(begin + word, number, NOTHING) for word, number in enumerate(known.numbers)]
-        found = [one for one in found if is_followed(one[1])]
+        found = [one for one in found if is_symbolic(one[1])]
         parts = _Parts(known.storages)
         for word, root, first in zip(known.in_arena.tolist(), parts.roots, parts.firsts, strict=True):
             found.append((begin + word, self._begins[id(root)] + first, ARENA))

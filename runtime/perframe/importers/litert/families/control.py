@@ -11,8 +11,8 @@ from perframe.importers.litert.builder import Builder
 from perframe.importers.litert.node import Node
 from perframe.importers.litert.table import operator
 from perframe.model import Model, Value
+from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape, PartialTensor
 
 
 def body_of(node: Node, inner: Builder, outputs: Sequence[Value], own: Sequence[Value] = ()) -> Model:

@@ -11,8 +11,8 @@ from perframe.importers.litert.families.control import body_of, captures_of
 from perframe.importers.litert.node import ACTIVATIONS, TANH, Node
 from perframe.importers.litert.table import operator
 from perframe.model import Value
+from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
-from perframe.tensor.partial import DynamicTensorShape
 
 NAMES = {0: ("Affine", 1.0), 1: ("Relu", None), TANH: ("Tanh", None), 6: ("Sigmoid", None)}
 LAYER_NORMALIZATION = (20, 21, 22, 23)

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perframe as pf
-from perframe.tensor.partial import PartialTensor, broadcast
+from perframe.layers.shape_arithmetic import listed
+from perframe.sizes.partial import PartialTensor, broadcast, number_of
+from perframe.sizes.trace import Trace
 
 Dynamic = pf.DynamicTensorShape
 
@@ -50,19 +52,27 @@ def test_accepts(shape: Any, concrete: Any, fits: bool) -> None:
 
 def test_partial_tensor_of_a_value_knows_it() -> None:
     known = PartialTensor.of(np.array([2, 3]))
-    assert known.elements == (2, 3) and known.ints() == (2, 3) and known.is_static()
-    assert known.dtype is pf.DataType.INT64
+    assert known.value is not None and known.ints() == (2, 3) and known.is_static() and known.is_known
+    assert known.dtype is pf.DataType.INT64 and listed(known) == (2, 3)
 
 
-def test_partial_elements_may_be_unknown() -> None:
-    known = PartialTensor.of_entries(pf.DataType.INT64, ("n", 3))
-    assert known.elements == ("n", 3) and known.ints() is None and known.shape == (2,)
-    assert PartialTensor.of_entries(pf.DataType.INT64, (5, 3)).ints() == (5, 3)
+def test_some_values_may_be_unknown() -> None:
+    partly = PartialTensor.of_values(pf.DataType.INT64, (number_of("n"), 3, None))
+    assert listed(partly) == ("n", 3, None) and partly.ints() is None and partly.shape == (3,)
+    assert partly.value is None and not partly.is_known
+    assert PartialTensor.of_values(pf.DataType.INT64, (5, 3)).ints() == (5, 3)
 
 
-def test_elements_of_a_matrix_or_of_floats_are_not_kept() -> None:
-    assert PartialTensor.of(np.ones((2, 2), np.int64)).elements is None
-    assert PartialTensor.of(np.ones(2, np.float32)).elements is None
+def test_sizes_of_a_trace_are_known_values() -> None:
+    (size,) = Trace([4]).sizes
+    traced = PartialTensor.of_values(pf.DataType.INT64, (size, 3))
+    assert traced.is_known and traced.value is None and traced.ints() is not None
+    np.testing.assert_array_equal(traced.specialised_value(), [4, 3])
+
+
+def test_a_matrix_and_floats_are_no_list_of_dims() -> None:
+    assert listed(PartialTensor.of(np.ones((2, 2), np.int64))) is None
+    assert listed(PartialTensor.of(np.ones(2, np.float32))) == (None, None)
 
 
 SHAPES = st.lists(st.integers(0, 4), max_size=4).map(tuple)

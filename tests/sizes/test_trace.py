@@ -15,19 +15,9 @@ from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.refit.arithmetic import CpuChooser, NativeArithmetic
 from perframe.sizes.arithmetic import SizeArithmetic
 from perframe.sizes.open_dims import OpenDims, Positions
-from perframe.sizes.traced import (
-    FollowedKeyError,
-    Trace,
-    at_least,
-    at_most,
-    is_followed,
-    is_less,
-    key_of,
-    known_factor,
-    look_up,
-    plain,
-    remembered,
-)
+from perframe.sizes.size import SymbolicKeyError, at_least, at_most, is_less, is_symbolic, known_factor, plain
+from perframe.sizes.tables import key_of, look_up, remembered
+from perframe.sizes.trace import Trace
 from perframe.tensor.storage import address_of
 
 Program = Callable[[int, int], list[int]]
@@ -167,7 +157,7 @@ def test_a_bare_value_makes_the_formulas_hold_for_it_alone() -> None:
 
 def test_a_size_passes_for_an_int() -> None:
     (n,) = Trace([5]).sizes
-    assert isinstance(n, int) and is_followed(n) and not is_followed(5)
+    assert isinstance(n, int) and is_symbolic(n) and not is_symbolic(5)
     assert np.array([n, 2], object).prod() == 10
     assert known_factor(n * 12 + 18) == 6 and known_factor(12) == 12
     assert is_less(3, 64) == 1 and is_less(64, 3) == is_less(3, 3) == 0
@@ -177,7 +167,7 @@ def test_a_size_is_in_no_set() -> None:
     """By its hash it would be in none, and nothing would guard that: 8 is among them, and 9 is not."""
     n, m = Trace([8, 8]).sizes
     for use in (lambda: n in {8, 16}, lambda: {8: "a"}.get(n), lambda: {n, m}):
-        with pytest.raises(FollowedKeyError):
+        with pytest.raises(SymbolicKeyError):
             use()
     assert n in (8, 16)
     table: dict[Any, str] = {}
@@ -198,7 +188,7 @@ def test_results_of_followed_sizes_are_not_remembered() -> None:
 
     (n,) = Trace([8]).sizes
     assert [plain(double(number)) for number in (8, 8, n, n)] == [16] * 4
-    assert is_followed(double(n)) and called == [8, 8, 8, 8]
+    assert is_symbolic(double(n)) and called == [8, 8, 8, 8]
 
 
 def test_dims_of_one_name_are_one() -> None:
@@ -209,4 +199,4 @@ def test_dims_of_one_name_are_one() -> None:
     assert dims.positions((3, 2, 1)) == Positions(6, [0, 1, 3, 5], [(0, 4)])
     followed = dims.put(Trace([4, 5, 6, 7]).sizes, shapes)
     assert [tuple(map(plain, shape)) for shape in followed] == shapes
-    assert key_of(followed[0][0]) == key_of(followed[1][1]) and not is_followed(followed[0][2])
+    assert key_of(followed[0][0]) == key_of(followed[1][1]) and not is_symbolic(followed[0][2])
