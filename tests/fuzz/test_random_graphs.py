@@ -17,7 +17,8 @@ from fuzz.random_graphs.graph import random_graph
 from fuzz.random_graphs.minimise import minimised
 from fuzz.random_graphs.plain import WITHOUT_KERNELS
 from fuzz.random_graphs.reference import run_plainly
-from perframe.passes import PASSES, recognise_functions
+from perframe.passes import PASSES
+from perframe.passes.recognise import recognise_functions
 
 COUNT = 60
 

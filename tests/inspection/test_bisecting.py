@@ -17,7 +17,8 @@ import perframe as pf
 from inspection.test_comparison import X, network
 from perframe.command_line.cli import app
 from perframe.inspection.bisecting import culprit, outputs_of
-from perframe.passes import channels_last, fuse_activation, fuse_addition
+from perframe.passes.fuse import fuse_activation, fuse_addition
+from perframe.passes.layout import channels_last
 
 RUNNER = CliRunner()
 

@@ -17,7 +17,8 @@ from perframe.backends import evaluator
 from perframe.command_line.cli import app
 from perframe.errors import InferenceError, PassError
 from perframe.model import Value
-from perframe.passes import PREPARATIONS, fold_constants, merge_moves, optimize, preparations, prepare, remove_noops
+from perframe.passes import PREPARATIONS, optimize, preparations, prepare
+from perframe.passes.clean import fold_constants, merge_moves, remove_noops
 from perframe.sizes.partial import PartialTensor
 from small import specs
 

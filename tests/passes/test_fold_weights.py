@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from passes.graphs import apply, check_numbers_stay, graph, node, ops, prepared, random
-from perframe.passes import fold_constants
+from perframe.passes.clean import fold_constants
 
 CONSTANTS = {"w": np.arange(12, dtype=np.int8).reshape(3, 4), "s": np.float32(0.5), "z": np.int8(2)}
 READ = node("DequantizeLinear", "w s z", "v")

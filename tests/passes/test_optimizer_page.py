@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from perframe.passes import PASSES, PREPARATIONS
+from perframe.passes import PASSES, PREPARATIONS, module_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "optimizer.md"
 
 
 @pytest.mark.parametrize("name", sorted({*PASSES, *(name for names in PREPARATIONS.values() for name in names)}))
 def test_the_page_has_each_pass(name: str) -> None:
-    said = (import_module(f"perframe.passes.{name}").__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
+    said = (module_of(name).__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
     when = [
         *(["load"] if name in PASSES else []),
         *(["CPU"] if name in PREPARATIONS["cpu"] else []),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from perframe.errors import InferenceError
 from perframe.model import Evaluate, Model, Value
-from perframe.passes.inline_branches import inlined_body
+from perframe.passes.clean.inline_branches import inlined_body
 from perframe.sizes.arithmetic import SizeArithmetic
 from perframe.sizes.open_dims import OpenDims, Shapes
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor

@@ -11,7 +11,7 @@ from perframe.backends import evaluator
 from perframe.errors import ModelError
 from perframe.importers.shipped import resolved
 from perframe.model import Model
-from perframe.passes import remove_unused
+from perframe.passes.clean import remove_unused
 
 
 def load(
@@ -50,7 +50,7 @@ def load(
             model.keep_outputs(outputs)
             remove_unused.run(model, evaluator())
         if narrow_doubles:
-            from perframe.passes import narrow_doubles as narrowing
+            from perframe.passes.clean import narrow_doubles as narrowing
 
             narrowing.run(model, evaluator())
         done = model.optimized and not dims and outputs is None and not narrow_doubles and stop_after is None

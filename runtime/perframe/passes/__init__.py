@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import import_module
+from types import ModuleType
 
 from perframe.model import Evaluate, Model
 from perframe.model.report import OptimizationReport, PassReport, noting
+from perframe.passes import clean, fuse, layout, lower, place, quantise, recognise
 from perframe.passes.guard import Guard
 from perframe.passes.origins import Origins
 from perframe.passes.work import Sizes
@@ -100,9 +101,18 @@ _ARRANGING = frozenset(
 Pass = Callable[[Model, Evaluate], int]
 
 
+def module_of(name: str) -> ModuleType:
+    """Return the module of a pass. Raises LookupError."""
+    for folder in (clean, recognise, fuse, layout, quantise, lower, place):
+        module: ModuleType | None = getattr(folder, name, None)
+        if module is not None:
+            return module
+    raise LookupError(f"there is no pass {name!r}")
+
+
 def load_pass(name: str) -> Pass:
     """Return the pass of this name: it takes a model and a constant evaluator, and returns its number of changes."""
-    found: Pass = import_module(f"perframe.passes.{name}").run
+    found: Pass = module_of(name).run
     return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from perframe.model import Layer, Model, Value
 from perframe.passes.match import constant_of
-from perframe.passes.quantization import averages_pixels, moves
+from perframe.passes.quantise.quantization import averages_pixels, moves
 from perframe.tensor import DataType
 
 PRODUCTS = ("Conv", "MatMul", "Gemm")

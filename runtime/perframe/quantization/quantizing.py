@@ -15,7 +15,8 @@ from perframe.backends import evaluator
 from perframe.errors import InputError, ModelError
 from perframe.importers.loading import load
 from perframe.model import Model
-from perframe.passes import optimize, remove_unused
+from perframe.passes import optimize
+from perframe.passes.clean import remove_unused
 from perframe.passes.prepared import freeze
 from perframe.quantization.choosing import PRODUCTS, choose
 from perframe.quantization.measuring import measure_errors

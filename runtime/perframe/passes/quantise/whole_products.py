@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from perframe.layers.blocks import BLOCK
 from perframe.model import Evaluate, Layer, Model, Value
 from perframe.passes.match import constant_of
-from perframe.passes.quantization import Numbers, whole_numbers
+from perframe.passes.quantise.quantization import Numbers, whole_numbers
 from perframe.tensor import DataType
 
 MOST = 1 << 24  # up to here float32 holds all integers

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from perframe.model import Evaluate, Layer, Model, Value
-from perframe.passes import fold_constants
+from perframe.passes.clean import fold_constants
 from perframe.tensor import DataType
 
 WIDE, NARROW = DataType.FLOAT64, DataType.FLOAT32

@@ -16,7 +16,7 @@ import numpy as np
 
 from perframe.layers.epilogue import Stage, apply
 from perframe.model import Array, Evaluate, Layer, Model
-from perframe.passes.regions import Region, agree, is_plain_formula, regions, replace_region, within
+from perframe.passes.recognise.regions import Region, agree, is_plain_formula, regions, replace_region, within
 
 FUNCTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("Gelu", {}),

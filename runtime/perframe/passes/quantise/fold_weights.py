@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perframe.model import Evaluate, Model
-from perframe.passes.fold_constants import fold
+from perframe.passes.clean.fold_constants import fold
 
 
 def run(model: Model, evaluate: Evaluate) -> int:

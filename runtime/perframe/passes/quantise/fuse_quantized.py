@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from perframe.layers.epilogue import apply
 from perframe.model import Evaluate, Layer, Model, Value
 from perframe.passes.match import constant_of, may_fold
-from perframe.passes.quantization import (
+from perframe.passes.quantise.quantization import (
     Numbers,
     is_one,
     is_usual,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perframe.layers.epilogue import FAMILIES, Stage
 from perframe.model import Evaluate, Layer, Model, Value
-from perframe.passes.fuse_activation import extended, stage_of
+from perframe.passes.fuse.fuse_activation import extended, stage_of
 from perframe.passes.match import all_float32, sole_producer
 
 

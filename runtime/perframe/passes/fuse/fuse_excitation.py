@@ -10,7 +10,7 @@ import math
 from perframe.model import Layer, Model, Value
 from perframe.passes.match import may_move
 from perframe.passes.patterns import Input, Op, Rules
-from perframe.passes.ranges import ranges
+from perframe.passes.place.ranges import ranges
 
 FACTOR = 4  # the index of a convolution's input for the factors
 

@@ -16,7 +16,7 @@ import numpy as np
 from perframe.layers.base import normalize_axis
 from perframe.layers.epilogue import Stage
 from perframe.model import Evaluate, Layer, Model, Value
-from perframe.passes.arrange import origin
+from perframe.passes.fuse.arrange import origin
 from perframe.passes.match import all_float32, may_fold, scalar
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from perframe.layers.channels_last import first, last
 from perframe.model import Evaluate, Layer, Model, Value
-from perframe.passes.channel_order import BY_OP, Rewrite, rank_of
+from perframe.passes.layout.channel_order import BY_OP, Rewrite, rank_of
 
 
 def run(model: Model, evaluate: Evaluate) -> int:

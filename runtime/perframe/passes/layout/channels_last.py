@@ -8,7 +8,7 @@ import numpy as np
 
 from perframe.layers.channels_last import first, is_data, last
 from perframe.model import Evaluate, Layer, Model
-from perframe.passes.channel_order import Rewrite, rank_of
+from perframe.passes.layout.channel_order import Rewrite, rank_of
 from perframe.tensor import DataType
 
 POOLS = ("MaxPool", "AveragePool", "QuantizedMean")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from perframe.layers.quantize import WHOLE_RANGES
 from perframe.model import Layer, Model, Value
 from perframe.passes.patterns import Input, Op, Rules
-from perframe.passes.quantization import quantization
+from perframe.passes.quantise.quantization import quantization
 
 run = Rules()
 

@@ -16,7 +16,15 @@ from perframe.layers.epilogue import apply
 from perframe.layers.quantize import WHOLE_RANGES
 from perframe.model import Evaluate, Layer, Model, Value
 from perframe.passes.match import constant_of
-from perframe.passes.quantization import BYTES, Numbers, Quantization, averages_pixels, moves, numbers_of, quantization
+from perframe.passes.quantise.quantization import (
+    BYTES,
+    Numbers,
+    Quantization,
+    averages_pixels,
+    moves,
+    numbers_of,
+    quantization,
+)
 from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
