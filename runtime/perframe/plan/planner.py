@@ -165,7 +165,7 @@ class Planner:
         value = spec.value
         if value is None and spec.is_known:  # followed numbers: to read them here would tie the trace to their values
             make = partial(self._constant_of, backend, name, spec)
-            made = Operand(name, shape, spec.dtype, spec.specialised_value, make)
+            made = Operand(name, shape, spec.dtype, spec.specialized_value, make)
         elif value is not None:
             constant = value
 
@@ -184,7 +184,7 @@ class Planner:
         return made
 
     def _constant_of(self, backend: Backend, name: str, spec: PartialTensor) -> Storage:
-        return self._constant(backend, name, spec.specialised_value())
+        return self._constant(backend, name, spec.specialized_value())
 
     def _constant(self, backend: Backend, name: str, value: Array) -> Storage:
         storage = self._constants.storage(backend, name, value)
