@@ -71,6 +71,8 @@ REASONS = {
     "plan/refit.py:end_tracing_at_exit": ONCE,
     "profiling/recording.py:active": "profiles that record: each adds and removes itself in one step",
     "resources.py:_folder_of_this_process": "a folder for caches: two threads that ask first at once may make two",
+    "sizes/names.py:NAMES": "it has no state: atoms have their own",
+    "sizes/names.py:_unknown": NUMBERS,
     "tensor/compilation.py:compiling": "counts under the lock of the process's compilers; others read it to show it",
     "tensor/guarded.py:_protect": ONCE,
     "tensor/locks.py:_all": "locks: only a forked child reads them, before it has threads",

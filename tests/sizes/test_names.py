@@ -107,6 +107,8 @@ def dim(formula: Callable[..., Any], *names: Dim) -> Dim:
         (lambda h: (h - 1) // 2 - (h - 3) // 2, lambda h: 1),
         (lambda h: 2 * (h + 3) * h, lambda h: h * h + 6 * h + h * h),
         (lambda h: at_least(h, 0), lambda h: h),
+        (lambda h: at_least(at_least(h - 2, 0) - 2, 0), lambda h: at_least(h - 4, 0)),
+        (lambda h: at_most(at_most(h, 7) + 3, 5), lambda h: at_most(h + 3, 5)),
         (lambda h: at_least(h // 2 - 3, 0), lambda h: at_least(0, h // 2 - 3)),
         (lambda h: at_most(h - 2 * ((h - 2) // 2) - 1, 0), lambda h: 0),
     ],

@@ -67,7 +67,7 @@ def test_sizes_of_a_trace_are_known_values() -> None:
     (size,) = Trace([4]).sizes
     traced = PartialTensor.of_values(pf.DataType.INT64, (size, 3))
     assert traced.is_known and traced.value is None and traced.ints() is not None
-    np.testing.assert_array_equal(traced.specialised_value(), [4, 3])
+    np.testing.assert_array_equal(traced.specialized_value(), [4, 3])
 
 
 def test_a_matrix_and_floats_are_no_list_of_dims() -> None:

@@ -17,7 +17,7 @@ from perframe.layers.attributes import Positive
 from perframe.layers.base import Known, layer
 from perframe.layers.geometry import Ints, View, row_major
 from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast, derived, dim_product
-from perframe.sizes.size import specialised
+from perframe.sizes.size import specialized
 from perframe.tensor import DataType
 
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}
@@ -111,7 +111,7 @@ def _linear(
         kv_num_heads,
         keys,
         values,
-        scale or 1 / math.sqrt(specialised(keys)),
+        scale or 1 / math.sqrt(specialized(keys)),
         _RULES[update_rule][1],
         decays,
         betas,

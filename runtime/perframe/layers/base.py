@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.layers.attributes import ANYTHING, Kind, kind_by_default, kind_of
 from perframe.layers.homes import family_at
-from perframe.layers.shape_arithmetic import FOLLOWED, MAX_VALUES, ComputesValues, Values, is_followed, numbers_of
+from perframe.layers.shape_arithmetic import FOLLOWED, MAX_VALUES, Values, is_followed, numbers_of
 from perframe.layers.traits import Drawn, Pointwise, Traits
 from perframe.sizes.partial import PartialTensor
 from perframe.sizes.size import is_symbolic, plain
@@ -193,8 +193,7 @@ class Declaration(Traits, Pointwise, Drawn):
                     raise InferenceError(
                         f"an output would have {len(output.shape)} dims, and at most {MAX_RANK} are possible"
                     )
-                reason = too_large(map(plain, output.shape), output.dtype) if output.shape else ""
-                if reason:
+                if output.is_static() and (reason := too_large(map(plain, output.shape or ()), output.dtype)):
                     raise InferenceError(f"an output would be too large: {reason}")
             return self._with_values(inputs, outputs, bound)
         except PerframeError:
@@ -228,7 +227,7 @@ class Declaration(Traits, Pointwise, Drawn):
             forms = form if isinstance(form, list) else [form]
         made = list(outputs)
         for index, (form, output) in enumerate(zip(forms, outputs, strict=False)):
-            if isinstance(form, ComputesValues) and output.shape is not None:
+            if hasattr(form, "of_values") and output.shape is not None:
                 values = form.of_values(inputs, output).reshape(output.shape.to_shape())
                 made[index] = PartialTensor.of_values(output.dtype, values)
         return tuple(made)

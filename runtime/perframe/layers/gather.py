@@ -15,7 +15,7 @@ from perframe.layers.bounds import Bounds
 from perframe.layers.geometry import Ints, row_major
 from perframe.layers.shape_arithmetic import Values, numbers_of
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor
-from perframe.sizes.size import specialised
+from perframe.sizes.size import specialized
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Tuples:
 
 def tuples(shape: Sequence[int], indices: Sequence[int], batch_dims: int = 0) -> Tuples:
     """Return the form of tuples of indices into data of a shape, after its batch dims."""
-    end = batch_dims + specialised(indices[-1])
+    end = batch_dims + specialized(indices[-1])
     return Tuples(
         math.prod(shape[:batch_dims]),
         math.prod(indices[batch_dims:-1]),
@@ -141,7 +141,7 @@ def GatherND(x: PartialTensor, indices: PartialTensor, *, batch_dims: Natural = 
         return x.with_shape(None)
     if not isinstance(indices.shape[-1], int):
         return x.with_shape(None)
-    depth, rank = specialised(indices.shape[-1]), len(x.shape)
+    depth, rank = specialized(indices.shape[-1]), len(x.shape)
     if not 0 <= batch_dims < len(indices.shape) or depth + batch_dims > rank:
         raise InferenceError(f"indices {indices} with {batch_dims} batch dims do not name elements of {x}")
     if not DynamicTensorShape(x.shape[:batch_dims]).may_be(indices.shape[:batch_dims]):

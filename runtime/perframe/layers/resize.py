@@ -15,7 +15,7 @@ from perframe.layers.attributes import Flag
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.layers.shape_arithmetic import is_followed, numbers_of
 from perframe.sizes.partial import Dim, PartialTensor, derived, dim_of
-from perframe.sizes.size import specialised
+from perframe.sizes.size import specialized
 from perframe.sizes.tables import remembered
 
 Coordinates = Literal[
@@ -62,7 +62,7 @@ class Sampling:
         reach = 1 if self.mode == "linear" else 2
         if not self.antialias:  # K is the same for all sizes
             return 2 * reach
-        return 2 * math.ceil(reach * self.stretch(specialised(size), specialised(output)))
+        return 2 * math.ceil(reach * self.stretch(specialized(size), specialized(output)))
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,12 @@ class AxisTaps:
     @property
     def indices(self) -> NDArray[np.int32]:
         """The indices of the taps, (output, K)."""
-        return taps(self.sampling, specialised(self.size), specialised(self.output))[0]
+        return taps(self.sampling, specialized(self.size), specialized(self.output))[0]
 
     @property
     def weights(self) -> NDArray[np.float32]:
         """The weights of the taps, (output, K). Output elements for which a crop leaves the input have weights of 0."""
-        return taps(self.sampling, specialised(self.size), specialised(self.output))[1]
+        return taps(self.sampling, specialized(self.size), specialized(self.output))[1]
 
 
 @layer(host=("roi", "scales", "sizes"))
@@ -147,7 +147,7 @@ def _scaled(dim: Dim, scale: float | None) -> Dim:
     def scaled(size: int) -> int:
         if times.is_integer():
             return size * int(times)
-        return size // int(part) if part.is_integer() else math.floor(specialised(size) * times)
+        return size // int(part) if part.is_integer() else math.floor(specialized(size) * times)
 
     return derived(scaled, dim)
 
@@ -164,7 +164,7 @@ def _targets(
     result = [(dim, 1.0) for dim in shape]
     if sizes is not None and sizes.value is not None and sizes.value.size:
         wanted = [int(size) for size in sizes.value.ravel()]
-        given = [specialised(shape[axis]) for axis in chosen]
+        given = [specialized(shape[axis]) for axis in chosen]
         ratios = [size / dim if dim else 1.0 for dim, size in zip(given, wanted, strict=True)]
         if policy != "stretch":
             ratio = min(ratios) if policy == "not_larger" else max(ratios)

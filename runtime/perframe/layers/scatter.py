@@ -16,7 +16,7 @@ from perframe.layers.bounds import Bounds
 from perframe.layers.gather import Tuples, check_extent, tuples
 from perframe.layers.geometry import Ints, View, row_major
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor
-from perframe.sizes.size import specialised
+from perframe.sizes.size import specialized
 
 Reduction = Literal["none", "add", "mul", "max", "min"]
 
@@ -88,7 +88,7 @@ def ScatterND(
     x: PartialTensor, indices: PartialTensor, updates: PartialTensor, *, reduction: Reduction = "none"
 ) -> PartialTensor:
     depth = indices.shape[-1] if indices.shape else None
-    depth = specialised(depth) if isinstance(depth, int) else None
+    depth = specialized(depth) if isinstance(depth, int) else None
     if x.shape is not None and depth is not None and depth > len(x.shape):
         raise InferenceError(f"tuples of {depth} indices do not name elements of {x}")
     if x.shape is not None and indices.shape and depth is not None and updates.shape is not None:

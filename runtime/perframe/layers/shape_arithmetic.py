@@ -8,7 +8,7 @@ computed with symbolic sizes, or are unknown (None) where the answer to a questi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,14 +62,6 @@ def listed_of(numbers: PartialTensor, count: int) -> tuple[Dim, ...]:
     """Return a list of integers as dims; if its length is unknown, `count` unknown ones."""
     known = listed(numbers)
     return (None,) * count if known is None else known
-
-
-@runtime_checkable
-class ComputesValues(Protocol):
-    """A form that computes values of its output from values of its inputs."""
-
-    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
-        """Return the values of an output. The inputs are followed."""
 
 
 def each(

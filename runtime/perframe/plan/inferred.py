@@ -127,6 +127,6 @@ def _results(layer: Layer, given: Sequence[PartialTensor | None], evaluate: Eval
     if all([spec is None or spec.is_known for spec in given]) and layer.declaration.pure:
         exact = not layer.epilogue and not any(not spec.is_known or spec.dtype.is_float for spec in results)
         if not exact:
-            values = [None if spec is None else spec.specialised_value() for spec in given]
+            values = [None if spec is None else spec.specialized_value() for spec in given]
             return tuple(PartialTensor.of(value) for value in evaluate(layer, values))
     return results

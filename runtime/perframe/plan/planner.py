@@ -167,7 +167,7 @@ class Planner:
         constant = spec.value
         if constant is None and spec.is_known:  # followed numbers: reading them would tie the trace to them
             make = partial(self._constant_of, backend, value, spec)
-            made = Operand(name, shape, spec.dtype, spec.specialised_value, make)
+            made = Operand(name, shape, spec.dtype, spec.specialized_value, make)
         elif constant is not None:
             array = constant
 
@@ -186,7 +186,7 @@ class Planner:
         return made
 
     def _constant_of(self, backend: Backend, value: Value, spec: PartialTensor) -> Storage:
-        return self._constant(backend, value, spec.specialised_value())
+        return self._constant(backend, value, spec.specialized_value())
 
     def _constant(self, backend: Backend, value: Value, array: Array) -> Storage:
         storage = self._constants.storage(backend, value, array)

@@ -53,6 +53,8 @@ class Names(Scope):
 
     def atom(self, operation: int, left: Terms, right: Terms, value: Answer) -> Size:
         """Return the size that an operation makes of two polynomials; an unknown one if its text would be too long."""
+        if operation != DIVIDE:
+            left, right = _without_inner_bound(operation, *((left, right) if any(left) else (right, left)))
         text = _operation_text(operation, left, right)
         if len(text) > MAX_TEXT or not (is_known(left) and is_known(right)):
             return self.unknown()
@@ -87,6 +89,29 @@ class Names(Scope):
     def unknown(self) -> Size:
         """Return a size of which nothing is known."""
         return Size(self, {(_made(f"?{next(_unknown)}", None, None),): 1})
+
+
+def _without_inner_bound(operation: int, terms: Terms, bound: Terms) -> tuple[Terms, Terms]:
+    """Return the operands of a minimum or a maximum without an inner one that the bound covers.
+
+    So max(max(h - 2, 0) - 2, 0) is max(h - 4, 0).
+    """
+    inner, more = _inner(terms), terms.get((), 0)
+    if any(bound) or inner is None or inner[0] != operation or any(inner[2]):
+        return terms, bound
+    beyond = inner[2].get((), 0) + more - bound.get((), 0)
+    if beyond > 0 if operation == LARGER else beyond < 0:
+        return terms, bound
+    return _without_inner_bound(operation, add(inner[1], {(): more} if more else {}), bound)
+
+
+def _inner(terms: Terms) -> tuple[int, Terms, Terms] | None:
+    """Return the operation of an atom if a polynomial is this atom plus a number, else None."""
+    others = [product for product in terms if product]
+    if len(others) != 1 or len(others[0]) != 1 or terms[others[0]] != 1:
+        return None
+    operation: tuple[int, Terms, Terms] | None = others[0][0].operation
+    return operation
 
 
 def _without_quotients(terms: Terms, sign: int, positive: bool) -> tuple[Terms, int]:

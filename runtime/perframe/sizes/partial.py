@@ -16,7 +16,7 @@ from perframe.sizes.division import exact_quotient
 from perframe.sizes.names import MAX_TEXT, NAMES, is_known, name_of, named, text_of, with_sizes
 from perframe.sizes.polynomials import Terms
 from perframe.sizes.scope import NotKnownError
-from perframe.sizes.size import Size, is_symbolic, specialised
+from perframe.sizes.size import Size, is_symbolic, specialized
 from perframe.tensor import DataType, TensorShape
 
 Dim = int | str | None  # a number, an open dim by its name or formula, or an unknown one
@@ -223,12 +223,12 @@ class PartialTensor:
             return tuple(int(value) for value in np.ravel(self.value))
         return tuple(self.values.flat) if self.values is not None and self.is_known else None
 
-    def specialised_value(self) -> NDArray[Any]:
-        """Return the values, which are all known, as an array of the dtype. Sizes of a trace are specialised."""
+    def specialized_value(self) -> NDArray[Any]:
+        """Return the values, which are all known, as an array of the dtype. Sizes of a trace are specialized."""
         if self.value is not None:
             return self.value
         assert self.values is not None
-        numbers = np.array([specialised(value) for value in self.values.flat], self.dtype.numpy)
+        numbers = np.array([specialized(value) for value in self.values.flat], self.dtype.numpy)
         return numbers.reshape(self.values.shape)
 
     def is_static(self) -> bool:

@@ -196,7 +196,7 @@ def plain(number: Any) -> int:
     return number.value if type(number) is Size else number  # type: ignore[return-value]
 
 
-def specialised(number: int) -> int:
+def specialized(number: int) -> int:
     """Return a number as an int, on purpose: a trace then holds for this value of a size alone."""
     if not is_symbolic(number):
         return number

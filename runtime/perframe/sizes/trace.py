@@ -17,7 +17,7 @@ import numpy as np
 from perframe.sizes.arithmetic import NEGATIVE, ZERO, Rows, SizeArithmetic
 from perframe.sizes.polynomials import Terms
 from perframe.sizes.scope import Answer, Scope
-from perframe.sizes.size import Size, is_symbolic, specialised
+from perframe.sizes.size import Size, is_symbolic, specialized
 
 Operation = tuple[int, Terms, Terms]  # an operation of sizes/arithmetic.py, and its two operands
 
@@ -28,7 +28,7 @@ _HELPERS = (str(Path(__file__).parent), str(Path(np.__file__).parent))  # their 
 class Trace(Scope):
     """Follows a computation while it is open. Atoms are the sizes at the begin, and quotients, minima and maxima.
 
-    `losses` lists the lines of code that used a size as an int without `specialised`.
+    `losses` lists the lines of code that used a size as an int without `specialized`.
     """
 
     def __init__(self, values: Sequence[int]) -> None:
@@ -79,11 +79,11 @@ class Trace(Scope):
             while frame.f_back is not None and frame.f_code.co_filename.startswith(_HELPERS):
                 frame = frame.f_back
             self.losses.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
-        return specialised(size)  # type: ignore[arg-type]
+        return specialized(size)  # type: ignore[arg-type]
 
     def unwieldy(self, left: Size, right: Any) -> int:
         """Return the product in this computation: the arithmetic then holds for these values alone."""
-        return specialised(left) * specialised(right)  # type: ignore[arg-type]
+        return specialized(left) * specialized(right)  # type: ignore[arg-type]
 
     def _learn(self, difference: Terms, negative: bool) -> None:
         """Raise the lower bound of an atom where a guard on it alone allows that. The bound decides later questions."""

@@ -67,7 +67,7 @@ def check_open_dims(model: Model, case: Case, expected: Sequence[Array]) -> None
         _compare_run(worker, case, expected)
         for part in trace(worker):
             lost = sorted(set(part.losses))
-            assert not lost, f"a size is used as an int, and needs `specialised` if that must be: {', '.join(lost)}"
+            assert not lost, f"a size is used as an int, and needs `specialized` if that must be: {', '.join(lost)}"
             part.evict_all()
         _compare_run(worker, case, expected)
         for part in worker.parts.planned_parts():

@@ -28,7 +28,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.conv import Convolution
-from perframe.sizes.size import at_least, specialised
+from perframe.sizes.size import at_least, specialized
 
 WIDENS = True  # float16 is computed in float32
 
@@ -102,7 +102,7 @@ def _channels_last(
         return None
     window = plane_words(form.window, form.size, form.output)
     if b is None:
-        b = Operand.stored(np.zeros(specialised(form.outputs), np.float32))
+        b = Operand.stored(np.zeros(specialized(form.outputs), np.float32))
     groups, depth, outputs = form.groups, form.depth, form.outputs // form.groups
     if depth == outputs == 1 and groups > 1 and addend is None and factor is None:
         by_tap = w.derived("taps", _by_tap)
@@ -204,7 +204,7 @@ def lower_as(
         return None
     text, parameters = epilogue(layer)
     if b is None:
-        b = Operand.stored(np.zeros(specialised(form.outputs), np.float32))
+        b = Operand.stored(np.zeros(specialized(form.outputs), np.float32))
     operands = CONV.operands(x=x, weights=w, bias=b, out=outputs[0])
     sizes = {"channels": form.channels, "outputs": form.outputs, "groups": form.groups}
     numbers = CONV.numbers(parameters=parameters.ctypes.data, **sizes, **window)

@@ -20,7 +20,7 @@ from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.conv import Convolution
 from perframe.layers.geometry import Window
-from perframe.sizes.size import specialised
+from perframe.sizes.size import specialized
 
 WIDENS = True  # float16 is computed in float32
 
@@ -67,7 +67,7 @@ def lower(
     if x is None or w is None or not w.is_constant or window is None or not all_float32(inputs) or inputs[3:]:
         return None
     if b is None:
-        b = Operand.stored(np.zeros(specialised(form.outputs), np.float32))
+        b = Operand.stored(np.zeros(specialized(form.outputs), np.float32))
     height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window.values()
     groups, depth, outputs_ = form.groups, form.depth, form.outputs // form.groups
     down = [_phase(r, out_height, ky, sy, dy, py) for r in range(min(sy, out_height))]

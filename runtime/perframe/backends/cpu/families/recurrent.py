@@ -19,7 +19,7 @@ from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.epilogue import apply, parameters
 from perframe.layers.recurrent import Recurrence
-from perframe.sizes.size import at_least, at_most, is_less, specialised
+from perframe.sizes.size import at_least, at_most, is_less, specialized
 
 WIDENS = True  # float16 is computed in float32
 
@@ -168,7 +168,7 @@ def lower(
         second = r.derived(f"panels from {cut}", lambda value: gemm.pack(value[:, cut:].swapaxes(1, 2)))
         late = _stored_bias(b, directions, hidden, slice(width + cut, 2 * width))
     if h is None or (c is None and form.cell == "LSTM"):
-        zeros = Operand.stored(np.zeros((directions, specialised(form.batch), hidden), np.float32))
+        zeros = Operand.stored(np.zeros((directions, specialized(form.batch), hidden), np.float32))
         h, c = h or zeros, c or zeros
     shares = 1 if form.rounds_state else thread_count()
     block = at_most(-(-form.batch // shares), min(ROWS, BLOCK // space if space else ROWS))
