@@ -7,11 +7,11 @@ item first copies its patch of the input to the stack.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from perframe.backends.cpu.kernels.fields import GEMM, PACK, SCALE
 from perframe.backends.cpu.kernels.finish import finish_rows
-from perframe.backends.cpu.kernels.inlining import inline
+from perframe.backends.cpu.kernels.inlining import inline, spliced
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
 from perframe.backends.cpu.kernels.strides import batch_offsets, offset_of
@@ -30,6 +30,113 @@ from perframe.backends.cpu.kernels.vector import (
 from perframe.backends.cpu.kernels.window import reach, same_reach, window_of, window_z_of
 
 field, BATCH = GEMM.at, GEMM.rest
+
+
+class GemmSizes(NamedTuple):
+    """What all items read: addresses, sizes, and the elements between rows."""
+
+    x: int
+    weights: int
+    bias: int
+    addend: int
+    out: int
+    depth: int
+    columns: int
+    channels: int
+    x_pitch: int
+    out_pitch: int
+    addend_pitch: int
+    line_step: int
+
+
+class GemmItem(NamedTuple):
+    """The share of an item: columns c0 to c1 of the pixels ox0 to ox1 of some lines, which are `line_step` apart."""
+
+    c0: int
+    c1: int
+    ox0: int
+    ox1: int
+    oy0: int
+    lines: int
+    rise: int  # lines of the input's copy from one line to the next
+    image: int
+    oz: int
+    batch: int
+
+
+class GemmSource(NamedTuple):
+    """Where the rows of the left operand lie, for the channels of one pass over them."""
+
+    address: int  # of the first tap of the item's first pixel
+    pitch: int  # elements between pixels
+    down: int  # between the lines of taps
+    up: int  # between the lines of the result
+    runs: int  # of a line's taps: neighboring taps of whole pixels are one run
+    run: int  # elements of a run
+    across: int  # between runs
+    leaves_lines: bool  # whether taps lie beside the input's lines
+
+
+class DepthBlock(NamedTuple):
+    """A block of the sums' depth: one plane of taps and some channels. Each is a pass over the result."""
+
+    z: int
+    has_taps: bool  # whether the plane lies in the input
+    k0: int
+    deep: int  # channels
+    is_first: bool
+    is_last: bool
+
+
+class GemmPanel(NamedTuple):
+    """A panel of the right operand, and what the sums of its columns begin with."""
+
+    j: int  # its first column
+    count: int
+    packed: int  # the columns in whole vectors
+    address: int
+    start: int  # of the bias
+    adds: bool
+
+
+@spliced
+def _sizes_of(n):
+    return GemmSizes(
+        n[field.x],
+        n[field.weights],
+        n[field.bias],
+        n[field.addend],
+        n[field.out],
+        n[field.depth],
+        n[field.columns],
+        n[field.channels],
+        n[field.x_pitch],
+        n[field.out_pitch],
+        n[field.addend_pitch],
+        n[field.line_step],
+    )
+
+
+@spliced
+def _item_of(n, sizes, window, out_z, index):
+    """The share of an item, by its number."""
+    line_step, line_block = sizes.line_step, n[field.line_block]
+    c0, rest = (index % n[field.column_items]) * n[field.column_block], index // n[field.column_items]
+    ox0, rest = (rest % n[field.pixel_items]) * n[field.pixel_block], rest // n[field.pixel_items]
+    oy0, rest = (rest % n[field.line_items]) * line_block * line_step, rest // n[field.line_items]
+    oz, rise = 0, window.stride_y
+    if line_step > 1:  # divisions take longer than the tiles of a small product
+        oy0, rest = oy0 + rest % line_step, rest // line_step
+    if out_z > 1:
+        oz, rest = rest % out_z, rest // out_z
+    if window.dilation_y > 1:
+        rise = line_step * window.stride_y // window.dilation_y
+    image, batch = rest % n[field.images], rest // n[field.images]
+    lines = min(line_block, window.out_height - oy0)
+    if line_step > 1:
+        lines = min(line_block, (window.out_height - oy0 + line_step - 1) // line_step)
+    ox1, c1 = min(window.out_width, ox0 + n[field.pixel_block]), min(sizes.columns, c0 + n[field.column_block])
+    return GemmItem(c0, c1, ox0, ox1, oy0, lines, rise, image, oz, batch)
 
 
 @inline
@@ -52,12 +159,117 @@ def _copy_patch(n, at, block, pitch, top, left, high, wide, channels):
         zero_floats(line + last * pitch * 4, (wide - last) * pitch)
 
 
+@spliced
+def _source_of(n, sizes, window, item, x_at, plane_at, depth_block, block):
+    """Where an item's rows lie: in the input, or in a copy of a patch of it, which this makes at `block`."""
+    dilation, pitch = window.dilation_x, sizes.x_pitch
+    top, left = item.oy0 * window.stride_y - window.pad_y, item.ox0 * window.stride_x - window.pad_x
+    wide = (item.ox1 - item.ox0 - 1) * window.stride_x + (window.kernel_x - 1) * dilation + 1
+    leaves_lines = not n[field.copies] and (left < 0 or left + wide > window.width)
+    if n[field.copies]:
+        pitch = n[field.copy_pitch]
+        down = wide * pitch
+        source, up = block, item.rise * down
+        if depth_block.has_taps:
+            at = sizes.x + (x_at + (plane_at * window.width + left) * sizes.x_pitch + depth_block.k0) * 4
+            high = (item.lines - 1) * item.rise + window.kernel_y
+            _copy_patch(n, at, block, pitch, top, left, high, wide, depth_block.deep)
+    else:
+        down = window.dilation_y * window.width * pitch
+        up = sizes.line_step * window.stride_y * window.width * pitch
+        source = sizes.x + (x_at + ((plane_at + top) * window.width + left) * pitch + depth_block.k0) * 4
+    runs, run, across = window.kernel_x, depth_block.deep, dilation * pitch
+    if dilation == 1 and pitch == sizes.channels == depth_block.deep:
+        runs, run, across = 1, depth_block.deep * window.kernel_x, 0
+    return GemmSource(source, pitch, down, up, runs, run, across, leaves_lines)
+
+
 @inline
 def _widen(addend, pitch, square, rows, columns):
     """Copy a tile of an addend that ends inside it, with zeros after that."""
     for row in range(rows):
         for j in range(0, PANEL, LANES):
             store(load_first(addend, row * pitch + j, columns - j), square, row * PANEL + j)
+
+
+@spliced
+def _multiply_line(n, sizes, window, item, source, depth_block, panel, line, at, following, square, finish_numbers):
+    """Make one line of an item's result for the columns of a panel. `at` has the addresses of its result and addend.
+    Return the address that the next line's tiles fetch ahead.
+    """
+    kernel_x, stride, dilation, pad = window.kernel_x, window.stride_x, window.dilation_x, window.pad_x
+    limits, out_pitch, tap_step = floats(n[field.limits]), sizes.out_pitch, sizes.channels * panel.packed
+    top = (item.oy0 + line * sizes.line_step) * window.stride_y - window.pad_y
+    i0, i1 = reach(top, window.kernel_y, window.dilation_y, window.height)
+    if not depth_block.has_taps:
+        i1 = i0
+    (c, added), ox = at, item.ox0
+    while ox < item.ox1:
+        j0, j1, same, runs, run = 0, kernel_x, item.ox1 - ox, source.runs, source.run
+        if source.leaves_lines:
+            j0, j1 = reach(ox * stride - pad, kernel_x, dilation, window.width)
+            same = same_reach(ox * stride - pad, j0, j1, dilation, stride, window.width, same)
+            if j1 - j0 < kernel_x:
+                runs, run = j1 - j0, depth_block.deep
+                if not source.across:
+                    runs, run = 1, depth_block.deep * (j1 - j0)
+        high = i1 - i0
+        if i1 == i0 or j1 == j0:
+            high, runs, run = 1, 1, 0
+        tiles = (same + ROWS - 1) // ROWS
+        rows = (same + tiles - 1) // tiles
+        initial, initial_pitch, more, more_pitch = c, out_pitch, 0, sizes.addend_pitch
+        if depth_block.is_first:
+            initial, initial_pitch = panel.start, 0
+            if panel.adds:
+                more = added
+                if n[field.addend_columns] - panel.j < panel.count:
+                    _widen(more, sizes.addend_pitch, square, rows, n[field.addend_columns] - panel.j)
+                    more, more_pitch = square, PANEL
+        from_tap = ((ox - item.ox0) * stride + j0 * dilation) * source.pitch
+        first = source.address + (line * source.up + i0 * source.down + from_tap) * 4
+        tap = panel.address + (i0 * kernel_x + j0) * tap_step * 4
+        skips = (sizes.channels - depth_block.deep) * panel.packed, (kernel_x - (j1 - j0)) * tap_step
+        multiply_tile(
+            rows,
+            LeftRows(first, stride * source.pitch, run, high, source.down, runs, source.across),
+            RightPanel(tap, following, skips[0], skips[1]),
+            Sums(initial, initial_pitch, more, more_pitch),
+            TileResult(c, out_pitch, panel.count),
+            (limits[0], limits[1]) if depth_block.is_last else (limits[2], limits[3]),
+        )
+        following += sizes.depth * panel.packed
+        if depth_block.is_last and n[field.finish]:
+            count, long = rows, panel.count
+            if panel.count == out_pitch:
+                count, long = 1, rows * panel.count
+            finish_rows(n[field.finish], finish_numbers, c, out_pitch, long, n[field.parameters], count)
+        ox += rows
+        c += rows * out_pitch * 4
+        added += rows * sizes.addend_pitch * 4
+    return following
+
+
+@spliced
+def _multiply_panel(n, sizes, window, item, source, depth_block, j, plane, offsets, square, finish_numbers):
+    """Make an item's result for the columns of the panel that begins with column j."""
+    _, w_at, bias_at, out_at, addend_at = offsets
+    count = min(PANEL, sizes.columns - j)
+    packed = (count + LANES - 1) // LANES * LANES
+    taps = depth_block.z * window.kernel_y * window.kernel_x * sizes.channels * packed
+    address = sizes.weights + (w_at + j * sizes.depth + taps + depth_block.k0 * packed) * 4
+    start = sizes.bias + (bias_at + (j if n[field.has_bias] else 0)) * 4
+    adds = n[field.has_addend] != 0 and j < n[field.addend_columns]
+    panel, following = GemmPanel(j, count, packed, address, start, adds), address + sizes.depth * PANEL * 4
+    for line in range(item.lines):
+        oy = item.oy0 + line * sizes.line_step
+        pixel = plane * n[field.out_image] + oy * n[field.out_line] + item.ox0 * sizes.out_pitch
+        c = sizes.out + (out_at + n[field.out_offset] + pixel + j) * 4
+        m = (plane * window.out_height + oy) * window.out_width + item.ox0
+        at = c, sizes.addend + (addend_at + m * sizes.addend_pitch + j) * 4
+        following = _multiply_line(
+            n, sizes, window, item, source, depth_block, panel, line, at, following, square, finish_numbers
+        )
 
 
 def build() -> Any:
@@ -68,121 +280,29 @@ def build() -> Any:
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, w, bias, addend, out = n[field.x], n[field.weights], n[field.bias], n[field.addend], n[field.out]
-        limits, finish, parameters = floats(n[field.limits]), n[field.finish], n[field.parameters]
-        images, depth, columns = n[field.images], n[field.depth], n[field.columns]
-        x_pitch, out_pitch, addend_pitch = n[field.x_pitch], n[field.out_pitch], n[field.addend_pitch]
-        line_block, pixel_block, line_step = n[field.line_block], n[field.pixel_block], n[field.line_step]
-        column_block, channel_block = n[field.column_block], n[field.channel_block]
-        line_items, pixel_items, column_items = n[field.line_items], n[field.pixel_items], n[field.column_items]
-        height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
+        sizes, window = _sizes_of(n), window_of(n, field.height)
         size_z, out_z, kz, sz, dz, pz = window_z_of(n, field.size_z)
-        copies, channels, rank = n[field.copies], n[field.channels], n[field.rank]
         block, square, finish_numbers = stack_block(), stack_square(), stack_numbers()
-        for item in range(begin, end):
-            c0, rest = (item % column_items) * column_block, item // column_items
-            ox0, rest = (rest % pixel_items) * pixel_block, rest // pixel_items
-            oy0, rest = (rest % line_items) * line_block * line_step, rest // line_items
-            oz, rise = 0, sy
-            if line_step > 1:  # divisions take longer than the tiles of a small product
-                oy0, rest = oy0 + rest % line_step, rest // line_step
-            if out_z > 1:
-                oz, rest = rest % out_z, rest // out_z
-            if dy > 1:
-                rise = line_step * sy // dy
-            image, rest = rest % images, rest // images
-            x_at, w_at, bias_at, out_at, addend_at = batch_offsets(n, BATCH, rank, rest)
-            x_at += n[field.x_offset]
-            out_at += n[field.out_offset]
-            lines = min(line_block, out_height - oy0)
-            if line_step > 1:
-                lines = min(line_block, (out_height - oy0 + line_step - 1) // line_step)
-            if lines <= 0:  # a phase may have fewer lines than others
+        channels, channel_block = sizes.channels, n[field.channel_block]
+        for index in range(begin, end):
+            item = _item_of(n, sizes, window, out_z, index)
+            if item.lines <= 0:  # a phase may have fewer lines than others
                 continue
-            ox1, c1 = min(out_width, ox0 + pixel_block), min(columns, c0 + column_block)
-            top, left = oy0 * sy - py, ox0 * sx - px
-            wide = (ox1 - ox0 - 1) * sx + (kx - 1) * dx + 1
-            leaves_lines = not copies and (left < 0 or left + wide > width)
-            plane = image * out_z + oz
-            front = oz * sz - pz
+            offsets = batch_offsets(n, BATCH, n[field.rank], item.batch)
+            x_at, plane = offsets[0] + n[field.x_offset], item.image * out_z + item.oz
+            front = item.oz * sz - pz
             z0, z1 = reach(front, kz, dz, size_z)
             for z in range(z0, max(z1, z0 + 1)):
-                plane_at = (image * size_z + front + z * dz) * height
+                plane_at = (item.image * size_z + front + z * dz) * window.height
                 for k0 in range(0, channels, channel_block):
                     deep = min(channel_block, channels - k0)
                     is_first, is_last = z == z0 and k0 == 0, z + 1 >= z1 and k0 + deep == channels
-                    if copies:
-                        pitch, down = n[field.copy_pitch], wide * n[field.copy_pitch]
-                        source, up = block, rise * down
-                        if z < z1:
-                            at = x + (x_at + (plane_at * width + left) * x_pitch + k0) * 4
-                            _copy_patch(n, at, block, pitch, top, left, (lines - 1) * rise + ky, wide, deep)
-                    else:
-                        pitch, down, up = x_pitch, dy * width * x_pitch, line_step * sy * width * x_pitch
-                        source = x + (x_at + ((plane_at + top) * width + left) * x_pitch + k0) * 4
-                    # neighboring taps of whole pixels are one run
-                    all_runs, all_run, across = kx, deep, dx * pitch
-                    if dx == 1 and pitch == channels == deep:
-                        all_runs, all_run, across = 1, deep * kx, 0
-                    for j in range(c0, c1, PANEL):
-                        count = min(PANEL, columns - j)
-                        packed = (count + LANES - 1) // LANES * LANES
-                        tap_step = channels * packed
-                        panel = w + (w_at + j * depth + z * ky * kx * tap_step + k0 * packed) * 4
-                        following = panel + depth * PANEL * 4
-                        start = bias + (bias_at + (j if n[field.has_bias] else 0)) * 4
-                        adds = n[field.has_addend] and j < n[field.addend_columns]
-                        for line in range(lines):
-                            oy, ox = oy0 + line * line_step, ox0
-                            i0, i1 = reach(oy * sy - py, ky, dy, height)
-                            if z >= z1:
-                                i1 = i0
-                            pixel = plane * n[field.out_image] + oy * n[field.out_line] + ox * out_pitch
-                            c = out + (out_at + pixel + j) * 4
-                            m = (plane * out_height + oy) * out_width + ox
-                            added = addend + (addend_at + m * addend_pitch + j) * 4
-                            while ox < ox1:
-                                j0, j1, same, runs, run = 0, kx, ox1 - ox, all_runs, all_run
-                                if leaves_lines:
-                                    j0, j1 = reach(ox * sx - px, kx, dx, width)
-                                    same = same_reach(ox * sx - px, j0, j1, dx, sx, width, same)
-                                    if j1 - j0 < kx:
-                                        runs, run = j1 - j0, deep
-                                        if not across:
-                                            runs, run = 1, deep * (j1 - j0)
-                                high = i1 - i0
-                                if i1 == i0 or j1 == j0:
-                                    high, runs, run = 1, 1, 0
-                                tiles = (same + ROWS - 1) // ROWS
-                                rows = (same + tiles - 1) // tiles
-                                initial, initial_pitch, more, more_pitch = c, out_pitch, 0, addend_pitch
-                                if is_first:
-                                    initial, initial_pitch = start, 0
-                                    if adds:
-                                        more = added
-                                        if n[field.addend_columns] - j < count:
-                                            _widen(more, addend_pitch, square, rows, n[field.addend_columns] - j)
-                                            more, more_pitch = square, PANEL
-                                from_tap = ((ox - ox0) * sx + j0 * dx) * pitch
-                                first = source + (line * up + i0 * down + from_tap) * 4
-                                tap = panel + (i0 * kx + j0) * tap_step * 4
-                                multiply_tile(
-                                    rows,
-                                    LeftRows(first, sx * pitch, run, high, down, runs, across),
-                                    RightPanel(tap, following, (channels - deep) * packed, (kx - (j1 - j0)) * tap_step),
-                                    Sums(initial, initial_pitch, more, more_pitch),
-                                    TileResult(c, out_pitch, count),
-                                    (limits[0], limits[1]) if is_last else (limits[2], limits[3]),
-                                )
-                                following += depth * packed
-                                if is_last and finish:
-                                    pieces, long = rows, count
-                                    if count == out_pitch:
-                                        pieces, long = 1, rows * count
-                                    finish_rows(finish, finish_numbers, c, out_pitch, long, parameters, pieces)
-                                ox += rows
-                                c += rows * out_pitch * 4
-                                added += rows * addend_pitch * 4
+                    depth_block = DepthBlock(z, z < z1, k0, deep, is_first, is_last)
+                    source = _source_of(n, sizes, window, item, x_at, plane_at, depth_block, block)
+                    for j in range(item.c0, item.c1, PANEL):
+                        _multiply_panel(
+                            n, sizes, window, item, source, depth_block, j, plane, offsets, square, finish_numbers
+                        )
 
     return kernel
 

@@ -28,3 +28,10 @@ if config.CPU_FEATURES is None and llvm.get_host_cpu_features().get("avx512f"):
 def inline(function: Any) -> Any:
     """Mark a helper of kernels. LLVM inlines it, since it cannot vectorize loops with calls."""
     return njit(forceinline=True, **OPTIONS)(function)
+
+
+def spliced(function: Any) -> Any:
+    """Mark a helper whose statements Numba puts in place of its calls. A kernel with a large function, such as a tile's
+    product, compiles in half the time: LLVM optimizes the helpers of `inline` one by one, each with all that it calls.
+    """
+    return njit(inline="always", **OPTIONS)(function)

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from perframe.backends.cpu.kernels.fields import WINDOW, WINDOW_Z, Fields
 from perframe.backends.cpu.kernels.inlining import inline
 
 field, field_z = Fields("", WINDOW).at, Fields("", WINDOW_Z).at
 
 
+class PlaneWindow(NamedTuple):
+    """The twelve words of fields.WINDOW in their order."""
+
+    height: int
+    width: int
+    out_height: int
+    out_width: int
+    kernel_y: int
+    kernel_x: int
+    stride_y: int
+    stride_x: int
+    dilation_y: int
+    dilation_x: int
+    pad_y: int
+    pad_x: int
+
+
+class DepthWindow(NamedTuple):
+    """The six words of fields.WINDOW_Z in their order."""
+
+    size_z: int
+    out_z: int
+    kernel_z: int
+    stride_z: int
+    dilation_z: int
+    pad_z: int
+
+
 @inline
 def window_of(n, first):
-    """The twelve words of fields.WINDOW in their order. They begin at n[first]."""
-    return (
+    """The words of fields.WINDOW, which begin at n[first]."""
+    return PlaneWindow(
         n[first + field.height],
         n[first + field.width],
         n[first + field.out_height],
@@ -29,8 +59,8 @@ def window_of(n, first):
 
 @inline
 def window_z_of(n, first):
-    """The six words of fields.WINDOW_Z in their order. They begin at n[first]."""
-    return (
+    """The words of fields.WINDOW_Z, which begin at n[first]."""
+    return DepthWindow(
         n[first + field_z.size_z],
         n[first + field_z.out_z],
         n[first + field_z.kernel_z],
