@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from perframe.backends.protocol import Backend
+from perframe.errors import InputError
 from perframe.execution.layer_check import LayerCheck
+from perframe.importers.loading import load
 from perframe.model import Evaluate, Layer, Model
 from perframe.tensor import BackendType, Tensor
 from perframe.tensor.readback import WITHIN_A_MODEL, FrameState
@@ -63,3 +66,11 @@ def downloaded(value: Any, by: str = "") -> Any:
         else:
             FrameState.blocking(f"a layer that reads {value.name!r} on the host", WITHIN_A_MODEL)
     return value.data_on_backend.download(value.shape, value.dtype)
+
+
+def loaded(source: Any) -> Model:
+    """Load what `load` takes. Raises InputError for anything else."""
+    takes = isinstance(source, str | Path | bytes) or hasattr(source, "read") or hasattr(source, "SerializeToString")
+    if not takes:
+        raise InputError(f"a Worker runs a Model, and got {type(source).__name__}: Worker(pf.load(...))")
+    return load(source)

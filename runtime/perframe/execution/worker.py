@@ -29,12 +29,11 @@ from perframe.execution.control_flow import ControlPart
 from perframe.execution.holding import as_output, hold
 from perframe.execution.inputs import Given, Inputs
 from perframe.execution.layer_check import FLOATS, HALVES, LayerCheck
-from perframe.execution.machine import Machine, Values, downloaded
+from perframe.execution.machine import Machine, Values, downloaded, loaded
 from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport, Steps
 from perframe.execution.warming import Warming, check_budget
 from perframe.execution.watchers import watchers
-from perframe.importers.loading import load
 from perframe.model import Model
 from perframe.passes.prepared import prepared
 from perframe.plan.allowance import Allowance, Spent
@@ -86,7 +85,7 @@ class Worker:
         activations: str = DataType.FLOAT32,
     ) -> None:
         if not isinstance(model, Model):
-            model = _loaded(model)
+            model = loaded(model)
         if model.check_file is not None:
             model.check_file()
         self.model = model
@@ -391,11 +390,3 @@ class Worker:
 
     def __repr__(self) -> str:
         return f"Worker({self.model.name!r} on {self.backend_type}{', closed' if self._closed else ''})"
-
-
-def _loaded(source: Any) -> Model:
-    """Load what `load` takes. Raises InputError for anything else."""
-    takes = isinstance(source, str | Path | bytes) or hasattr(source, "read") or hasattr(source, "SerializeToString")
-    if not takes:
-        raise InputError(f"a Worker runs a Model, and got {type(source).__name__}: Worker(pf.load(...))")
-    return load(source)

@@ -14,7 +14,7 @@ from perframe.backends.cpu.lowering.lowering import mover, sharing, step
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.move import Padding
+from perframe.layers.pad import Padding
 from perframe.sizes.size import at_least, at_most
 
 

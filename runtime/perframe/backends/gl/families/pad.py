@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools, kind_of
-from perframe.layers.move import Padding
+from perframe.layers.pad import Padding
 
 DTYPES = ALL_DTYPES  # elements are only moved
 

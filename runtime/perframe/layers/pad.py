@@ -1,0 +1,67 @@
+"""Padding: elements are added around a tensor, or left out at its borders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from perframe.errors import InferenceError
+from perframe.layers.base import Known, layer, normalize_axis
+from perframe.layers.geometry import Ints
+from perframe.layers.shape_arithmetic import listed_of
+from perframe.sizes.partial import Dim, PartialTensor, dim_sum
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Output coordinate c reads input coordinate c - before. Outside of the input, `mode` selects the element
+    ("constant" gives `value`).
+    """
+
+    mode: str
+    input_shape: Ints
+    output_shape: Ints
+    before: Ints
+    value: float
+
+
+@layer(host=("pads", "value", "axes"))
+def Pad(
+    x: PartialTensor,
+    pads: PartialTensor,
+    value: PartialTensor | None = None,
+    axes: PartialTensor | None = None,
+    *,
+    mode: Literal["constant", "reflect", "edge", "wrap"] = "constant",
+) -> PartialTensor:
+    if x.shape is None:
+        return x.with_shape(None)
+    chosen = None if axes is None else axes.ints()
+    if axes is not None and chosen is None:
+        return x.with_shape((None,) * len(x.shape))
+    count = len(x.shape) if chosen is None else len(chosen)
+    before, after = _pad_amounts(len(x.shape), listed_of(pads, 2 * count), chosen)
+    return x.with_shape(map(dim_sum, x.shape, before, after))
+
+
+def _pad_amounts(rank: int, amounts: Sequence[Dim], axes: Sequence[int] | None) -> tuple[list[Dim], list[Dim]]:
+    chosen = range(rank) if axes is None else [normalize_axis(axis, rank) for axis in axes]
+    if len(amounts) != 2 * len(chosen):
+        raise InferenceError(f"{len(amounts)} pads do not fit {len(chosen)} axes")
+    before: list[Dim] = [0] * rank
+    after: list[Dim] = [0] * rank
+    for index, axis in enumerate(chosen):
+        before[axis], after[axis] = amounts[index], amounts[index + len(chosen)]
+    return before, after
+
+
+@Pad.form
+def _pad(inputs: Sequence[Known | None], outputs: Sequence[Known], *, mode: str) -> Padding:
+    x, pads, value, axes = (*inputs, None, None)[:4]
+    assert x is not None and pads is not None and pads.value is not None
+    chosen = None if axes is None or axes.value is None else [int(v) for v in axes.value.ravel()]
+    before, _ = _pad_amounts(len(x.shape), [int(v) for v in pads.value.ravel()], chosen)
+    number = 0.0 if value is None or value.value is None else float(value.value.ravel()[0])
+    known = tuple(amount for amount in before if isinstance(amount, int))
+    return Padding(mode, tuple(x.shape), tuple(outputs[0].shape), known, number)
