@@ -79,7 +79,7 @@ def LinearAttention(
     batch, tokens, size = _packed(query, q_num_heads, "query")
     _, _, key_size = _packed(key, kv_num_heads, "key")
     _, _, value_size = _packed(value, kv_num_heads, "value")
-    if size is not None and key_size is not None and size != key_size:
+    if isinstance(size, int) and isinstance(key_size, int) and size != key_size:
         raise InferenceError(f"heads of {size} in the query {query} do not fit those of {key_size} in the key {key}")
     width = dim_product(q_num_heads, value_size)
     keys = size if size is not None else key_size
