@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perframe.sizes.names import NAMES, named, with_sizes
-from perframe.sizes.partial import Dim, DynamicTensorShape, Formula, derived, dim_product, dim_quotient, dim_sum
+from perframe.sizes.partial import Dim, DimFormula, DynamicTensorShape, derived, dim_product, dim_quotient, dim_sum
 from perframe.sizes.scope import NotKnownError
 from perframe.sizes.size import at_least, at_most, is_less, is_symbolic, surely_less
 
@@ -185,7 +185,7 @@ def test_sums_products_and_quotients_of_dims() -> None:
 def test_a_formula_in_a_shape() -> None:
     half = derived(operator.floordiv, "h", 2)
     shape = DynamicTensorShape(("n", half, 3))
-    assert isinstance(half, Formula) and hash(shape) == hash(DynamicTensorShape(("n", "h/2", 3)))
+    assert isinstance(half, DimFormula) and hash(shape) == hash(DynamicTensorShape(("n", "h/2", 3)))
     assert shape.with_dims({"h": 9}) == ("n", 4, 3) and not shape.is_static and shape.size is None
     both = DynamicTensorShape(("h", half))
     assert both.accepts((9, 4)) and not both.accepts((9, 5)) and DynamicTensorShape((half,)).accepts((5,))

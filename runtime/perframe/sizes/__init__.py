@@ -1,1 +1,1 @@
-"""Arithmetic of sizes that is followed, so that a plan serves other sizes."""
+"""Symbolic sizes: shape inference with open dims, and plans that serve other sizes."""

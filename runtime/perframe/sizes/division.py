@@ -6,10 +6,10 @@ import math
 
 from perframe.sizes.arithmetic import DIVIDE
 from perframe.sizes.polynomials import Terms, add, multiply, scale, subtract, without
-from perframe.sizes.scope import Scope
+from perframe.sizes.scope import SizeScope
 
 
-def quotient(scope: Scope, terms: Terms, divisor: Terms) -> Terms:
+def quotient(scope: SizeScope, terms: Terms, divisor: Terms) -> Terms:
     """Return terms // divisor: divide the terms that divide exactly, and make an atom of the quotient of the rest.
 
     Raises NotKnownError in a scope without values where the divisor may be zero.
@@ -44,7 +44,7 @@ def _exact_part(terms: Terms, divisor: Terms) -> Terms:
     return exact
 
 
-def _by_number(scope: Scope, terms: Terms, by: int) -> Terms:
+def _by_number(scope: SizeScope, terms: Terms, by: int) -> Terms:
     """Return terms // by: numbers leave the quotient, common factors cancel, and the quotient of a quotient is one
     quotient.
     """
@@ -86,7 +86,7 @@ def _rounded_up(terms: Terms, divisor: Terms) -> Terms:
     return subtract(subtract(divisor, terms), {(): 1})
 
 
-def _atom(scope: Scope, left: Terms, right: Terms) -> Terms:
+def _atom(scope: SizeScope, left: Terms, right: Terms) -> Terms:
     value, by = scope.value(left), scope.value(right)
     made = scope.atom(DIVIDE, left, right, None if value is None or by is None else value // by)
     terms: Terms = made.terms

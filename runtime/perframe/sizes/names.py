@@ -14,7 +14,7 @@ from typing import Any
 
 from perframe.sizes.arithmetic import DIVIDE, LARGER, SMALLER
 from perframe.sizes.polynomials import Terms, add, scale
-from perframe.sizes.scope import Answer, NotKnownError, Scope
+from perframe.sizes.scope import Answer, NotKnownError, Operation, SizeScope
 from perframe.sizes.size import Size, at_least, at_most
 
 MAX_TEXT = 200  # characters of an atom or a dim; a longer one is not known
@@ -31,23 +31,23 @@ class Atom(str):
     __slots__ = ("least", "name", "operation")
     least: int | None
     name: str | None
-    operation: tuple[int, Terms, Terms] | None
+    operation: Operation | None
 
 
-def _made(text: str, name: str | None, least: int | None, operation: tuple[int, Terms, Terms] | None = None) -> Atom:
+def _made(text: str, name: str | None, least: int | None, operation: Operation | None = None) -> Atom:
     atom = Atom(text)
     atom.name, atom.least, atom.operation = name, least, operation
     return atom
 
 
-class Names(Scope):
+class NamedSizes(SizeScope):
     """The sizes of named dims, which are not negative, and numbers that are not known."""
 
     def least(self, atom: Atom) -> int | None:
         """Return a lower bound of an atom, or None where none is known."""
         return atom.least
 
-    def operation(self, atom: Atom) -> tuple[int, Terms, Terms] | None:
+    def operation(self, atom: Atom) -> Operation | None:
         """Return the operation that makes an atom and its operands, or None for a name."""
         return atom.operation
 
@@ -105,12 +105,12 @@ def _without_inner_bound(operation: int, terms: Terms, bound: Terms) -> tuple[Te
     return _without_inner_bound(operation, add(inner[1], {(): more} if more else {}), bound)
 
 
-def _inner(terms: Terms) -> tuple[int, Terms, Terms] | None:
+def _inner(terms: Terms) -> Operation | None:
     """Return the operation of an atom if a polynomial is this atom plus a number, else None."""
     others = [product for product in terms if product]
     if len(others) != 1 or len(others[0]) != 1 or terms[others[0]] != 1:
         return None
-    operation: tuple[int, Terms, Terms] | None = others[0][0].operation
+    operation: Operation | None = others[0][0].operation
     return operation
 
 
@@ -138,7 +138,7 @@ def _without_quotients(terms: Terms, sign: int, positive: bool) -> tuple[Terms, 
             return terms, factor
 
 
-NAMES = Names()
+NAMES = NamedSizes()
 
 
 @lru_cache(1024)

@@ -22,13 +22,13 @@ from perframe.tensor import DataType, TensorShape
 Dim = int | str | None  # a number, an open dim by its name or formula, or an unknown one
 
 
-class Formula(str):
+class DimFormula(str):
     """An open dim that follows from other dims, as a text such as `height/2`. `size` computes with it."""
 
     __slots__ = ("size",)
     size: Size
 
-    def __deepcopy__(self, memo: object) -> Formula:
+    def __deepcopy__(self, memo: object) -> DimFormula:
         return self
 
     def __reduce__(self) -> Any:
@@ -38,7 +38,7 @@ class Formula(str):
 def number_of(dim: Dim) -> Any:
     """Return the number of a dim, to compute with: an int, a symbolic size, or None for an unknown dim."""
     if isinstance(dim, str):
-        return dim.size if isinstance(dim, Formula) else named(dim)
+        return dim.size if isinstance(dim, DimFormula) else named(dim)
     return dim
 
 
@@ -56,7 +56,7 @@ def _dim_of(terms: Terms) -> Dim:
     text = text_of(terms) if name is None else name
     if name is not None or len(text) > MAX_TEXT:
         return name
-    made = Formula(text)
+    made = DimFormula(text)
     made.size = Size(NAMES, terms)
     return made
 
@@ -161,7 +161,7 @@ def _dim(given: Any) -> Dim:
 
 
 def _with_sizes(dim: Dim, sizes: Mapping[str, int]) -> Dim:
-    if isinstance(dim, Formula):
+    if isinstance(dim, DimFormula):
         return dim_of(with_sizes(dim.size.terms, sizes))
     return sizes.get(dim, dim) if isinstance(dim, str) else dim
 

@@ -9,13 +9,14 @@ from perframe.sizes.arithmetic import LARGER, SMALLER
 from perframe.sizes.polynomials import Terms, subtract
 
 Answer = int | None  # the value of a polynomial; None in a scope without values
+Operation = tuple[int, Terms, Terms]  # an operation of sizes/arithmetic.py, and its two operands
 
 
 class NotKnownError(Exception):
     """The answer to a question depends on sizes that are not known."""
 
 
-class Scope(ABC):
+class SizeScope(ABC):
     """The atoms of some sizes, and the answers to questions about polynomials of these atoms."""
 
     is_open = True  # if false, arithmetic makes plain numbers
@@ -29,7 +30,7 @@ class Scope(ABC):
         """Return the size that an operation of sizes/arithmetic.py makes of two polynomials."""
 
     @abstractmethod
-    def operation(self, atom: Any) -> tuple[int, Terms, Terms] | None:
+    def operation(self, atom: Any) -> Operation | None:
         """Return the operation that makes an atom and its operands, or None for a size that is given."""
 
     @abstractmethod

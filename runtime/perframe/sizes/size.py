@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 from perframe.sizes.arithmetic import LARGER, SMALLER
 from perframe.sizes.division import quotient
 from perframe.sizes.polynomials import Terms, add, multiply, scale, subtract
-from perframe.sizes.scope import Answer, NotKnownError, Scope
+from perframe.sizes.scope import Answer, NotKnownError, SizeScope
 
 MAX_TERMS, MAX_DEGREE = 256, 64  # of a product
 
@@ -31,7 +31,7 @@ class Size:
 
     __slots__ = ("scope", "terms", "value")
 
-    def __init__(self, scope: Scope, terms: Terms, value: Answer = None) -> None:
+    def __init__(self, scope: SizeScope, terms: Terms, value: Answer = None) -> None:
         self.scope, self.terms, self.value = scope, terms, value
 
     @property  # type: ignore[misc]

@@ -27,11 +27,14 @@ def look_up(table: Mapping[Any, Found], key: Any) -> tuple[Any, Found | None]:
         return key, table.get(key)
 
 
-def remembered(most: int) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
-    """Decorate a function of numbers and tuples: it remembers up to `most` results, none for symbolic sizes."""
+def remembered(most: int, typed: bool = False) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
+    """Decorate a function of numbers and tuples: it remembers up to `most` results, none for symbolic sizes.
+
+    With `typed`, a name and a formula of the same text are different.
+    """
 
     def decorate(function: Callable[..., Found]) -> Callable[..., Found]:
-        known = lru_cache(most)(function)
+        known = lru_cache(most, typed)(function)
 
         @wraps(function)
         def call(*arguments: Any) -> Found:

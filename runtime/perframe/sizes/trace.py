@@ -16,16 +16,14 @@ import numpy as np
 
 from perframe.sizes.arithmetic import NEGATIVE, ZERO, Rows, SizeArithmetic
 from perframe.sizes.polynomials import Terms
-from perframe.sizes.scope import Answer, Scope
+from perframe.sizes.scope import Answer, Operation, SizeScope
 from perframe.sizes.size import Size, is_symbolic, specialized
-
-Operation = tuple[int, Terms, Terms]  # an operation of sizes/arithmetic.py, and its two operands
 
 LEAST = 2  # the least symbolic size; 0 and 1 stay plain numbers, since they decide broadcasting and emptiness
 _HELPERS = (str(Path(__file__).parent), str(Path(np.__file__).parent))  # their lines are not those that use a size
 
 
-class Trace(Scope):
+class Trace(SizeScope):
     """Follows a computation while it is open. Atoms are the sizes at the begin, and quotients, minima and maxima.
 
     `losses` lists the lines of code that used a size as an int without `specialized`.
