@@ -92,7 +92,7 @@ class GemmPanel(NamedTuple):
     """A panel of the right operand, and what the sums of its columns begin with."""
 
     j: int  # its first column
-    count: int
+    columns: int
     packed: int  # the columns in whole vectors
     address: int
     start: int  # of the bias
@@ -223,7 +223,7 @@ def _multiply_line(n, sizes, window, item, source, depth_block, panel, line, at,
             initial, initial_pitch = panel.start, 0
             if panel.adds:
                 more = added
-                if n[field.addend_columns] - panel.j < panel.count:
+                if n[field.addend_columns] - panel.j < panel.columns:
                     _widen(more, sizes.addend_pitch, square, rows, n[field.addend_columns] - panel.j)
                     more, more_pitch = square, PANEL
         from_tap = ((ox - item.ox0) * stride + j0 * dilation) * source.pitch
@@ -235,14 +235,14 @@ def _multiply_line(n, sizes, window, item, source, depth_block, panel, line, at,
             LeftRows(first, stride * source.pitch, run, high, source.down, runs, source.across),
             RightPanel(tap, following, skips[0], skips[1]),
             Sums(initial, initial_pitch, more, more_pitch),
-            TileResult(c, out_pitch, panel.count),
+            TileResult(c, out_pitch, panel.columns),
             (limits[0], limits[1]) if depth_block.is_last else (limits[2], limits[3]),
         )
         following += sizes.depth * panel.packed
         if depth_block.is_last and n[field.finish]:
-            count, long = rows, panel.count
-            if panel.count == out_pitch:
-                count, long = 1, rows * panel.count
+            count, long = rows, panel.columns
+            if panel.columns == out_pitch:
+                count, long = 1, rows * panel.columns
             finish_rows(n[field.finish], finish_numbers, c, out_pitch, long, n[field.parameters], count)
         ox += rows
         c += rows * out_pitch * 4
