@@ -41,7 +41,7 @@ class Chain:
         self.start = np.random.default_rng(seed).integers(-(2**40), 2**40, COUNT)
         self.buffers = [self.start.copy(), np.zeros(COUNT, np.int64)]
         addresses = [buffer.ctypes.data for buffer in self.buffers]
-        self.program = CpuProgram(
+        self.program = CpuProgram.of(
             [
                 step(mix, [addresses[i % 2], addresses[1 - i % 2], COUNT], COUNT, grain if i % 3 else None)
                 for i in range(steps)
@@ -86,14 +86,14 @@ def test_helpers_that_sleep_in_between(team: helpers.Team) -> None:
 @pytest.mark.parametrize(("items", "grain"), [(1, 1), (7, 1), (1000, 1), (1000, 13), (1000, 999), (1001, 500)])
 def test_each_item_is_run_once(team: helpers.Team, items: int, grain: int) -> None:
     counts = np.zeros(items, np.int64)
-    counting = CpuProgram([step(tally, [counts.ctypes.data, 20], items, grain) for _ in range(50)])
+    counting = CpuProgram.of([step(tally, [counts.ctypes.data, 20], items, grain) for _ in range(50)])
     for _ in range(20):
         counting.run(0, 50)
     assert (counts == 1000).all()
 
 
 def test_no_items() -> None:
-    empty = CpuProgram([step(tally, [0, 1], 0), step(tally, [0, 1], 0, grain=4)])
+    empty = CpuProgram.of([step(tally, [0, 1], 0), step(tally, [0, 1], 0, grain=4)])
     empty.run(0, 2)
 
 
@@ -120,7 +120,7 @@ def test_steps_in_python_between_native_ones(team: helpers.Team) -> None:
     counts, seen = np.zeros(64, np.int64), list[int]()
     steps = [step(tally, [counts.ctypes.data, 5], 64, 1) for _ in range(4)]
     look = PythonStep("look", [], lambda _: seen.append(int(counts.sum())))
-    whole = CpuProgram([steps[0], look, steps[1], steps[2], look, look, steps[3]])
+    whole = CpuProgram.of([steps[0], look, steps[1], steps[2], look, look, steps[3]])
     whole.run(0, 7)
     assert seen == [64, 192, 192] and (counts == 4).all()
     for begin in range(7):
@@ -133,7 +133,7 @@ def test_a_step_that_fails_gives_the_team_back(team: helpers.Team) -> None:
         raise KeyError("lost")
 
     counts = np.zeros(64, np.int64)
-    failing = CpuProgram([step(tally, [counts.ctypes.data, 5], 64, 1), PythonStep("bad", [], fail)])
+    failing = CpuProgram.of([step(tally, [counts.ctypes.data, 5], 64, 1), PythonStep("bad", [], fail)])
     for _ in range(3):
         with pytest.raises(KeyError):
             failing.run(0, 2)
@@ -146,7 +146,7 @@ def test_brief_programs_call_no_helpers(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(helpers, "team", lambda: called.append(1))
     monkeypatch.setattr(program, "thread_count", lambda: 2)
     counts = np.zeros(8, np.int64)
-    brief = CpuProgram([step(tally, [counts.ctypes.data, 1], 8, 1)])
+    brief = CpuProgram.of([step(tally, [counts.ctypes.data, 1], 8, 1)])
     assert not brief.is_brief  # not measured yet
     brief._note(1000)
     brief.run(0, 1)
@@ -160,7 +160,7 @@ def test_brief_programs_call_no_helpers(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_shorter_run_counts_at_once_and_a_longer_one_slowly() -> None:
     counts = np.zeros(8, np.int64)
-    measured = CpuProgram([step(tally, [counts.ctypes.data, 1], 8, 1)])
+    measured = CpuProgram.of([step(tally, [counts.ctypes.data, 1], 8, 1)])
     measured._note(1_000_000)
     measured._note(40_000)
     assert measured.nanoseconds == 40_000

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ctypes import addressof, c_char
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +103,15 @@ def address_of(array: Array) -> int:
 NOWHERE = aligned_bytes(0)
 
 
+class _WhileOpen:
+    """An attribute of storage after its release. Open storage has the attribute itself, which comes first."""
+
+    def __get__(self, storage: HostStorage | None, owner: type) -> Any:
+        if storage is None:
+            return self
+        raise ClosedError("a tensor on the cpu was used after its release: clone what must outlive its worker")
+
+
 class HostStorage:
     """A tensor's data in host memory.
 
@@ -116,8 +125,8 @@ class HostStorage:
     is_open = True
     is_private = False  # True for a plan's own input, which one thread at a time uses
     _snapshots: Snapshots | None = None  # from the first download on
-    memory: Array
-    address: int
+    memory: Array = cast(Array, _WhileOpen())
+    address: int = cast(int, _WhileOpen())
 
     def __init__(self, shape: Sequence[int], dtype: DataType, memory: Array | None = None) -> None:
         self.dtype = dtype
@@ -258,19 +267,7 @@ class HostStorage:
         if self.is_open:
             del self.memory, self.address
             self._viewed = self._snapshots = None
-            self.__class__ = ReleasedStorage
-
-
-class ReleasedStorage(HostStorage):
-    """The class of released host storage. It is a separate class, since `__getattr__` slows all attributes."""
-
-    is_open = False
-
-    def __getattr__(self, name: str) -> Any:
-        """Raise ClosedError for the memory, which Python does not find in a released storage."""
-        if name in ("memory", "address"):
-            raise ClosedError("a tensor on the cpu was used after its release: clone what must outlive its worker")
-        raise AttributeError(f"HostStorage has no attribute {name!r}")
+            self.is_open = False
 
 
 class HostPending:

@@ -133,7 +133,7 @@ class CpuBackend:
         natives = [step for step in own if isinstance(step, NativeStep)]
         needed = [*(step.kernel for step in natives), *jit.expect()] if natives else []
         if all(map(jit.is_compiled, needed)):
-            return CpuProgram(own, self.arena)
+            return CpuProgram.of(own, self.arena)
         return LateProgram(own, self.arena, self._waits)
 
     def apart(self) -> CpuBackend:

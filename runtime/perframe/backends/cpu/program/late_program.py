@@ -86,7 +86,7 @@ class LateProgram:
             self._compiled.run(begin, end, away, rows)
             return
         if self._interpreted is None:
-            self._interpreted = self._bound(CpuProgram(_interpreted(self.steps), self._arena))
+            self._interpreted = self._bound(CpuProgram.of(_interpreted(self.steps), self._arena))
         self._interpreted.run(begin, end, away, rows)
 
     def settle(self) -> None:
@@ -115,7 +115,7 @@ class LateProgram:
 
     def made(self) -> CpuProgram:
         """Return the native program, with the planned operands."""
-        return CpuProgram(self.steps, self._arena)
+        return CpuProgram.of(self.steps, self._arena)
 
     def _exchange(self, wait: bool = False) -> None:
         """Use the native program from now on, if it is ready."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
@@ -120,6 +121,17 @@ def table_of(words: Ints, count: int) -> Ints:
     return words[row_begin(0) : row_begin(count)].reshape(-1, team.ROW)
 
 
+@dataclass(frozen=True)
+class ProgramLayout:
+    """What programs of equal steps share: for each step the end of the native steps that begin with it, the checks of
+    steps by their numbers, and the function that walks the table.
+    """
+
+    native_until: Sequence[int]
+    checks: Sequence[tuple[int, Callable[[], None]]]
+    walk: Callable[..., Any] | None
+
+
 class CpuProgram:
     """Steps in order. Native code walks the table of consecutive native steps without the GIL, with the helpers.
 
@@ -127,28 +139,40 @@ class CpuProgram:
     steps' numbers.
     """
 
-    def __init__(self, steps: Sequence[CpuStep], arena: Arena | None = None, known: Addresses | None = None) -> None:
-        """`known` are the addresses of the steps, if the caller has them already."""
-        self.steps = list(steps)
-        self.known = known = known or Addresses.of(self.steps)
-        self._native_until = _ends_of_native_runs(self.steps)
-        natives = [(index, step) for index, step in enumerate(self.steps) if isinstance(step, NativeStep)]
-        self._checks = [(index, step.check) for index, step in natives if step.check is not None]
-        self._walk = jit.function("walk") if natives else None
-        numbers = row_begin(len(self.steps))
-        self.words = np.zeros(numbers + len(known.numbers), np.int64)
-        address, table = address_of(self.words), table_of(self.words, len(self.steps))
-        self.words[team.TABLE] = address + 8 * row_begin(0)
+    def __init__(
+        self,
+        steps: Sequence[CpuStep],
+        layout: ProgramLayout,
+        words: Ints,
+        bindings: Bindings,
+        splits: bool,
+        memories: Sequence[NDArray[Any]] = (),
+    ) -> None:
+        """`memories` keeps alive the memory to which the words refer."""
+        self.steps, self.layout, self.words, self.bindings, self._memories = steps, layout, words, bindings, memories
+        self._native_until, self._checks, self._walk = layout.native_until, layout.checks, layout.walk
+        self._address, self._arguments = address_of(words), dict[tuple[int, int], tuple[Any, ...]]()
+        self._begin(splits)
+
+    @classmethod
+    def of(cls, steps: Sequence[CpuStep], arena: Arena | None = None, known: Addresses | None = None) -> CpuProgram:
+        """Make a program of steps. `known` are their addresses, if the caller has them already."""
+        steps, known = list(steps), known or Addresses.of(steps)
+        natives = [(index, step) for index, step in enumerate(steps) if isinstance(step, NativeStep)]
+        checks = [(index, step.check) for index, step in natives if step.check is not None]
+        layout = ProgramLayout(_ends_of_native_runs(steps), checks, jit.function("walk") if natives else None)
+        numbers = row_begin(len(steps))
+        words = np.zeros(numbers + len(known.numbers), np.int64)
+        address, table = address_of(words), table_of(words, len(steps))
+        words[team.TABLE] = address + 8 * row_begin(0)
         for index, step in natives:
             row = table[index]
             row[team.KERNEL], row[team.ITEMS], row[team.CHUNK] = step.kernel, plain(step.items), plain(step.chunk)
         table[:, team.NUMBERS] = np.array(known.starts, np.int64) * 8 + (address + 8 * numbers)
-        self.words[numbers:] = [plain(number) for number in known.numbers]
-        self.bindings = Bindings(arena, known.size, known, self.words[numbers:], known.elsewhere)
-        self.bindings.attach(self.steps)
-        self._address, self._arguments = address, dict[tuple[int, int], tuple[Any, ...]]()
-        self._memories: Sequence[NDArray[Any]] = ()
-        self._begin(bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
+        words[numbers:] = [plain(number) for number in known.numbers]
+        bindings = Bindings(arena, known.size, known, words[numbers:], known.elsewhere)
+        bindings.attach(steps)
+        return cls(steps, layout, words, bindings, bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
 
     def _begin(self, splits: bool) -> None:
         """Begin without a measured run. `splits` says whether any step is for more than one thread."""
@@ -158,22 +182,6 @@ class CpuProgram:
         self.times_steps = False  # what the backend wants; the next run does it
         self._clock: StepClock | None = None
         self.words[team.TICKS] = 0
-
-    def again(
-        self,
-        words: Ints,
-        steps: Sequence[CpuStep],
-        bindings: Bindings,
-        memories: Sequence[NDArray[Any]],
-        splits: bool,
-    ) -> CpuProgram:
-        """Return a program like this one on other words. `memories` keeps alive the memory to which the words refer."""
-        made = CpuProgram.__new__(CpuProgram)
-        vars(made).update(vars(self))
-        made.words, made.steps, made.bindings, made._memories = words, list(steps), bindings, memories
-        made._address, made._arguments = address_of(words), {}
-        made._begin(splits)
-        return made
 
     def __len__(self) -> int:
         return len(self.steps)

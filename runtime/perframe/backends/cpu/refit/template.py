@@ -130,7 +130,7 @@ class CpuTemplate:
         """The program whose words are copied for other sizes; None while kernels are compiling."""
         if self._pattern is None and not jit.busy() and self.native.ready:
             helpers.team()  # starts the helper threads here rather than within a frame
-            self._pattern = CpuProgram(self.steps, known=self.known)
+            self._pattern = CpuProgram.of(self.steps, known=self.known)
         return self._pattern
 
     def serves(self, sizes: Sequence[int]) -> bool:
@@ -178,7 +178,9 @@ class CpuSizedProgram:
         bindings = Bindings(arena, size, known, self._in_program, elsewhere)
         bindings.attach(steps, base)
         memories = [*tables, *(storage.memory for storage in self.storages.values())]
-        self.program = pattern.again(own, steps, bindings, memories, self.numbers[template.beyond] > 0)
+        self.program = CpuProgram(
+            steps, pattern.layout, own, bindings, bool(self.numbers[template.beyond] > 0), memories
+        )
         self.workspace = ArenaWorkspace(arena, size)
 
     def _remade_tables(self) -> list[NDArray[Any]]:
