@@ -192,12 +192,10 @@ def _cut(dim: Dim, start: Dim, end: Dim, step: Dim) -> _Cut:
     """Return the cut of a dim by bounds that may be unknown."""
     start, end = _near(start), _near(end)
     if isinstance(dim, int) and isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
-        if step < 0 and end < -dim:
-            stop = -1
-            first = slice(start, None, step).indices(dim)[0]
-        else:
-            first, stop, _ = slice(start, end, step).indices(dim)
-        return _Cut(first, len(range(first, stop, step)), step)
+        low, high = (0, dim) if step > 0 else (-1, dim - 1)  # `slice.indices` would tie a trace to these sizes
+        first, stop = [min(max(bound + dim if bound < 0 else bound, low), high) for bound in (start, end)]
+        count = stop - first if step > 0 else first - stop
+        return _Cut(first, max(-(-count // abs(step)), 0), step)
     to_the_end = (isinstance(end, int) and end >= _FAR) or (dim is not None and end == dim)
     if start == 0 and step == 1 and to_the_end:
         return _Cut(0, dim, 1)
@@ -241,11 +239,20 @@ def Slice(
     return x.with_shape((None,) * len(x.shape) if cuts is None else [cut.count for cut in cuts])
 
 
+def _is_all(given: Known | None, number: int) -> bool:
+    """Whether an input's values are known and are this number."""
+    return given is not None and given.value is not None and bool((given.value == number).all())
+
+
 @Slice.form
 def _slice(inputs: Sequence[Known | None], outputs: Sequence[Known]) -> list[View]:
     x = inputs[0]
     assert x is not None
-    bounds = [None if value is None else [int(v) for v in value.value.ravel()] for value in (*inputs, None, None)[1:5]]  # type: ignore[union-attr]
+    _, starts, ends, axes, steps = (*inputs, None, None)[:5]
+    if _is_all(starts, 0) and (steps is None or _is_all(steps, 1)):  # the output's shape says where it ends
+        return [View(tuple(outputs[0].shape), row_major(x.shape))]
+    given = (None if value is None else value.value for value in (starts, ends, axes, steps))
+    bounds = [None if values is None else [int(v) for v in values.ravel()] for values in given]
     cuts = _cuts(x.shape, bounds) or []
     strides = row_major(x.shape)
     offset = sum(cut.first * stride for cut, stride in zip(cuts, strides, strict=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from perframe.model import Evaluate, Layer, Model
 from perframe.passes.match import Graph
 
@@ -23,6 +25,9 @@ def _is_noop(graph: Graph, layer: Layer) -> bool:
         return pads is not None and not pads.any()
     if layer.op == "Concat":
         return len(layer.inputs) == 1
+    if layer.op == "Slice" and same:  # all elements, in order
+        steps = graph.constant(layer.inputs[4]) if len(layer.inputs) > 4 else np.ones(1)
+        return steps is not None and bool((steps == 1).all())
     return same and (layer.op == "Cast" or layer.declaration.alias or layer.op in ("Expand", "Tile"))
 
 
