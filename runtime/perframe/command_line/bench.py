@@ -23,6 +23,7 @@ from perframe.command_line.progress import Progress
 from perframe.command_line.sources import model_inputs, named_model
 from perframe.command_line.units import bytes_text, seconds_text
 from perframe.errors import MissingExtraError, PerframeError
+from perframe.inspection.open_dims import fits
 from perframe.safety.archives import write_feed
 
 if TYPE_CHECKING:
@@ -89,11 +90,11 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Ta
     feed, chosen = model_inputs(model, (), dims, seed, likely=True, side=SIDE)
     write_feed(folder / "feed.npz", feed)
     sizes = {**dims, **chosen.sizes}
-    names = {dim for value in model.inputs for dim in value.shape or () if isinstance(dim, str)}
-    if names:
-        doubled = {dim: 2 * sizes[dim] for dim in names}
+    doubled = {name: 2 * size for name, size in sizes.items()}
+    has_other = bool(sizes) and fits(model, doubled)
+    if has_other:
         write_feed(folder / "new_feed.npz", model_inputs(model, (), doubled, seed, likely=True, side=SIDE)[0])
-    return Task(name, ours, peers, folder / "feed.npz", folder / "new_feed.npz" if names else None)
+    return Task(name, ours, peers, folder / "feed.npz", folder / "new_feed.npz" if has_other else None)
 
 
 def _measure_one(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,9 +59,7 @@ class Quantized:
         ]
 
 
-def examine(
-    model: Model, path: Path, data: Iterable[Any] | None, dims: Mapping[str, int], seed: int, **options: Any
-) -> Quantized:
+def examine(model: Model, path: Path, data: Iterable[Any] | None, seed: int, **options: Any) -> Quantized:
     """Quantize a model, save it, and measure the errors: on the data, or else on one run of seeded random inputs.
 
     `options` are those of `quantize`. Raises its errors.
@@ -75,7 +73,7 @@ def examine(
             errors = measure_errors(model, made, samples)
         else:
             try:
-                random, _ = model_inputs(model, (), dims, seed, likely=True)
+                random, _ = model_inputs(model, seed=seed, likely=True)
                 errors = measure_errors(model, made, [random])
             except PerframeError as error:  # a model may want inputs of which the file says nothing
                 failure = str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -16,6 +16,7 @@ from perframe.layers.base import Declaration, Known, declaration
 from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
 from perframe.layers.epilogue import Stage
 from perframe.layers.twins import inference_key, signature
+from perframe.model.dims import check_dims, shape_with
 from perframe.model.report import OptimizationReport
 from perframe.safety import notebooks
 from perframe.tensor import DataType
@@ -246,25 +247,17 @@ class Model:
         return unique
 
     def fix_dims(self, dims: Mapping[str, int]) -> None:
-        """Fix named dims of the inputs and outputs to sizes.
+        """Fix open dims of the inputs, and dims of the outputs that have the same names. A dim without a name is called
+        INPUT:AXIS.
 
         Raises ModelError for a name that no input has, and for a value that is not a size.
         """
-        if not isinstance(dims, Mapping):
-            raise ModelError(f"dims are sizes by the dims' names, such as {{'batch': 1}}, not {dims!r}")
-        for name, size in dims.items():
-            if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 <= size < 1 << 31:
-                raise ModelError(f"dim {name!r} must be an integer from 0, and is {size!r}")
-        known = {dim for value in self.inputs for dim in value.shape or () if isinstance(dim, str)}
-        unknown = {str(name) for name in dims} - known
-        if unknown:
-            raise ModelError(
-                f"{self.name} has no dim named {', '.join(sorted(unknown))}; it has {sorted(known) or 'no named dims'}"
-            )
-        for values in (self.inputs, self.outputs):
-            values[:] = [
-                Value(v.name, v.dtype, v.shape.with_dims(dims) if v.shape is not None else None) for v in values
-            ]
+        check_dims(self.name, self.inputs, dims)
+        self.inputs[:] = [replace(value, shape=shape_with(value, dims)) for value in self.inputs]
+        self.outputs[:] = [
+            value if value.shape is None else replace(value, shape=value.shape.with_dims(dims))
+            for value in self.outputs
+        ]
 
     def keep_outputs(self, names: Sequence[str]) -> None:
         """Make these values the outputs, in this order: outputs, or intermediate values. The layers that no output

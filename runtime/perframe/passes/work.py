@@ -55,11 +55,6 @@ def multiply_adds(layer: Layer, specs: Mapping[str, PartialTensor]) -> int | Non
     return int(layer.form(given, made).operations) // 2  # type: ignore[arg-type]
 
 
-def closed(shape: DynamicTensorShape | None, dims: Mapping[str, int] | None = None) -> DynamicTensorShape | None:
-    """Return a shape with its open dims as 1, or as `dims` names them."""
-    sizes = dims or {}
-    return (
-        None
-        if shape is None
-        else DynamicTensorShape([dim if isinstance(dim, int) else sizes.get(dim or "", 1) for dim in shape])
-    )
+def closed(shape: DynamicTensorShape | None) -> DynamicTensorShape | None:
+    """Return a shape with its open dims as 1."""
+    return None if shape is None else DynamicTensorShape([dim if isinstance(dim, int) else 1 for dim in shape])

@@ -58,12 +58,11 @@ def quantize(
 
     check_name(out.name)
     normalization = Normalization(scale, parse_numbers(mean, "--mean"), parse_numbers(std, "--std"))
-    sizes = parse_dims(dims)
-    loaded = loaded_model(model, seed, dims=sizes)
-    data = calibration_data(static, loaded, sizes, normalization, runs) if static else None
+    loaded = loaded_model(model, seed, dims=parse_dims(dims))
+    data = calibration_data(static, loaded, normalization, runs) if static else None
     options = {"weights": weights, "activations": activations, "method": method, "per_tensor": per_tensor}
     options |= {"block_size": block_size, "exclude": exclude or (), "max_error": max_error}
-    found = examine(loaded, out, data, sizes, seed, **options)
+    found = examine(loaded, out, data, seed, **options)
     if html is not None:
         write(html, found)
     typer.echo(to_json(found)) if as_json else show(found, console())
