@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,21 +172,49 @@ def apart(layer: Layer, name: str, found: Array, wanted: Array, limit: float = F
 
 
 def show(comparisons: Sequence[Comparison], console: Console, most: int = 20) -> None:
-    """Print a table of the layers that are furthest from their definitions."""
-    from rich.table import Table
+    """Print the layers that are furthest from their definitions."""
     from rich.text import Text
 
-    table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for column in ("apart", "of the largest", "at"):
-        table.add_column(column, justify="right")
-    for one in sorted(comparisons, key=lambda one: -one.relative)[:most]:
-        style = "" if one.agrees else "bold red"
-        figures = (f"{one.apart:.3g}", f"{one.relative:.2g}", str(one.at))
-        table.add_row(Text(one.layer, style), Text(one.op), Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
-    console.print(table)
+    show_rows(comparisons, console, most, "at", lambda one: (str(one.at), "" if one.agrees else "bold red"))
     wrong = [one for one in comparisons if not one.agrees]
     console.print(
         f"\n{len(comparisons)} outputs of layers, {len(wrong)} further from their definitions than rounding explains"
     )
     if wrong:
         console.print(Text(f"the first: {wrong[0]}", "bold red"))
+
+
+Kind = TypeVar("Kind", bound=Comparison)
+
+
+def show_rows(
+    comparisons: Sequence[Kind], console: Console, most: int, title: str, more: Callable[[Kind], tuple[str, str]]
+) -> None:
+    """Print the `most` largest errors, one line each; a name that is too long for that has a line of its own.
+
+    `more` returns the text of a last column, below `title`, and the name's style.
+    """
+    from rich.text import Text
+
+    chosen = sorted(comparisons, key=lambda one: -one.relative)[:most]
+    rows = [(one, (f"{one.apart:.3g}", f"{one.relative:.2g}", more(one)[0])) for one in chosen]
+    titles = ("apart", "of the largest", title)
+    widths = [max(len(one) for one in column) for column in zip(titles, *(figures for _, figures in rows), strict=True)]
+    left = max(console.width - sum(widths) - 2 * len(widths), 0)
+
+    def line(text: str, figures: Sequence[str], style: str) -> Text:
+        numbers = "".join(f"  {figure:>{width}}" for figure, width in zip(figures, widths, strict=True))
+        return Text(f"{text:<{left}}{numbers}", style)
+
+    console.print(line("layer, operator and output", titles, "dim"))
+    for one, figures in rows:
+        name, style = one.layer if one.layer == one.output else f"{one.layer} → {one.output}", more(one)[1]
+        kind = f"{one.op} {one.dtype} {one.shape}"
+        text = f"{name}  {kind}"
+        if len(text) > left:
+            console.print(Text(name, style))
+            text = f"  {kind}"
+        if len(text) > left:
+            console.print(Text(text, style))
+            text = ""
+        console.print(line(text, figures, style))

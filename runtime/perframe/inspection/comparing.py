@@ -14,7 +14,15 @@ from perframe.backends import BackendName, backend_type, waiting_for_kernels
 from perframe.backends.precision import Precision
 from perframe.errors import InferenceError, InputError, MissingExtraError
 from perframe.execution import once
-from perframe.execution.comparison import FLOATS, HALVES, Comparison, apart, with_all_copies, with_all_values
+from perframe.execution.comparison import (
+    FLOATS,
+    HALVES,
+    Comparison,
+    apart,
+    show_rows,
+    with_all_copies,
+    with_all_values,
+)
 from perframe.execution.worker import Worker
 from perframe.exporters.saving import save
 from perframe.importers.loading import load
@@ -201,17 +209,12 @@ def show_values(
     """Print the values with the largest errors, the errors of the model's outputs, and the layers where errors
     begin.
     """
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for column in ("apart", "of the largest", "inputs"):
-        table.add_column(column, justify="right")
-    for one in sorted(comparisons, key=lambda one: -one.relative)[:most]:
-        style = "bold red" if one.is_origin else "" if one.agrees else "red"
-        figures = (f"{one.apart:.3g}", f"{one.relative:.2g}", f"{one.inherited:.2g}")
-        table.add_row(Text(one.layer, style), Text(one.op), Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
-    console.print(table)
+    def more(one: ValueComparison) -> tuple[str, str]:
+        return f"{one.inherited:.2g}", "bold red" if one.is_origin else "" if one.agrees else "red"
+
+    show_rows(comparisons, console, most, "inputs", more)
     origins = [one for one in comparisons if one.is_origin]
     wrong = [one for one in comparisons if not one.agrees]
     console.print(f"\n{len(comparisons)} values in common, {len(wrong)} further apart than rounding explains")
