@@ -77,17 +77,25 @@ def regions(graph: Graph, model: Model, takes: Callable[[Graph, Layer], bool], f
     caller may replace a region before it asks for the next one.
     """
     positions = {id(layer): at for at, layer in enumerate(model.layers)}
-    gone = set[int]()
+    gone, taken = set[int](), dict[int, bool]()  # a layer is asked for with each root and source near it
+
+    def accepts(graph: Graph, layer: Layer) -> bool:
+        found = taken.get(id(layer))
+        if found is None:
+            found = taken[id(layer)] = takes(graph, layer)
+        return found
+
     for root in model.layers[::-1]:
-        if id(root) in gone or not takes(graph, root):
+        if id(root) in gone or not accepts(graph, root):
             continue
-        for source in _sources(graph, root, takes, positions):
-            region = _between(graph, source, root, takes, positions)
+        for source in _sources(graph, root, accepts, positions):
+            region = _between(graph, source, root, accepts, positions)
             if region is None or len(region.layers) < fewest:
                 continue
             yield region
             if graph.producers.get(root.outputs[0]) is not root:  # it was replaced
                 gone.update(map(id, region.layers))
+                taken.clear()
                 break
 
 
