@@ -17,7 +17,7 @@ from perframe.host.clock import Clock, SystemClock
 from perframe.host.failures import Failures
 from perframe.host.frame import Frame, TimeControls, Timeline
 from perframe.host.input import CloseEvent, Event, Input
-from perframe.host.interrupts import hide_own_frames
+from perframe.host.interrupts import show_user_alone
 from perframe.host.pixels import Pixels, as_path, picture_format, write_picture
 from perframe.host.progress import CompilingBar
 from perframe.host.reload import Reloader
@@ -138,7 +138,7 @@ class App(TimeControls, TaskControls):
                 try:
                     self.loop_once()
                 except KeyboardInterrupt as interrupt:
-                    hide_own_frames(interrupt)
+                    show_user_alone(interrupt)
                     raise
 
     def loop_once(self) -> Frame:
