@@ -38,8 +38,7 @@ Activations = Annotated[str, typer.Option(metavar=_HELD, help="GPU storage type 
 BackendOption = Annotated[
     str,
     typer.Option(
-        metavar="|".join((AUTO, *BACKENDS)),
-        help="Where to run. auto: a GPU if there is one, else the CPU.",
+        metavar="NAME", help=f"Where to run: {', '.join(BACKENDS)}, or auto: a GPU if there is one, or the CPU."
     ),
 ]
 ModelName = Annotated[str, typer.Argument(help="Model file, or the name of a known model.")]

@@ -175,7 +175,7 @@ def show(comparisons: Sequence[Comparison], console: Console, most: int = 20) ->
     """Print the layers that are furthest from their definitions."""
     from rich.text import Text
 
-    show_rows(comparisons, console, most, "at", lambda one: (str(one.at), "" if one.agrees else "bold red"))
+    show_rows(comparisons, console, most, lambda one: ("" if one.agrees else "bold red", ()))
     wrong = [one for one in comparisons if not one.agrees]
     console.print(
         f"\n{len(comparisons)} outputs of layers, {len(wrong)} further from their definitions than rounding explains"
@@ -188,32 +188,35 @@ Kind = TypeVar("Kind", bound=Comparison)
 
 
 def show_rows(
-    comparisons: Sequence[Kind], console: Console, most: int, title: str, more: Callable[[Kind], tuple[str, str]]
+    comparisons: Sequence[Kind],
+    console: Console,
+    most: int,
+    more: Callable[[Kind], tuple[str, Sequence[str]]],
+    titles: Sequence[str] = (),
 ) -> None:
     """Print the `most` largest errors, one line each; a name that is too long for that has a line of its own.
 
-    `more` returns the text of a last column, below `title`, and the name's style.
+    `more` returns the style of a row, and its texts in more columns below `titles`.
     """
     from rich.text import Text
 
     chosen = sorted(comparisons, key=lambda one: -one.relative)[:most]
-    rows = [(one, (f"{one.apart:.3g}", f"{one.relative:.2g}", more(one)[0])) for one in chosen]
-    titles = ("apart", "of the largest", title)
-    widths = [max(len(one) for one in column) for column in zip(titles, *(figures for _, figures in rows), strict=True)]
+    rows = [(one, (f"{one.apart:.3g}", f"{one.relative:.2g}", *more(one)[1])) for one in chosen]
+    heads = ("apart", "of the largest", *titles)
+    widths = [max(len(one) for one in column) for column in zip(heads, *(figures for _, figures in rows), strict=True)]
     left = max(console.width - sum(widths) - 2 * len(widths), 0)
 
     def line(text: str, figures: Sequence[str], style: str) -> Text:
         numbers = "".join(f"  {figure:>{width}}" for figure, width in zip(figures, widths, strict=True))
         return Text(f"{text:<{left}}{numbers}", style)
 
-    console.print(line("layer, operator and output", titles, "dim"))
+    console.print(line("layer, operator and output", heads, "dim"))
     for one, figures in rows:
-        name, style = one.layer if one.layer == one.output else f"{one.layer} → {one.output}", more(one)[1]
-        kind = f"{one.op} {one.dtype} {one.shape}"
-        text = f"{name}  {kind}"
+        name, style = one.layer if one.layer == one.output else f"{one.layer} → {one.output}", more(one)[0]
+        text = f"{name}  {one.op} {one.dtype} {one.shape}"
         if len(text) > left:
             console.print(Text(name, style))
-            text = f"  {kind}"
+            text = f"  {one.op} {one.dtype} {one.shape}"
         if len(text) > left:
             console.print(Text(text, style))
             text = ""

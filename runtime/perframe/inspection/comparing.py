@@ -211,10 +211,10 @@ def show_values(
     """
     from rich.text import Text
 
-    def more(one: ValueComparison) -> tuple[str, str]:
-        return f"{one.inherited:.2g}", "bold red" if one.is_origin else "" if one.agrees else "red"
+    def more(one: ValueComparison) -> tuple[str, Sequence[str]]:
+        return "bold red" if one.is_origin else "" if one.agrees else "red", [f"{one.inherited:.2g}"]
 
-    show_rows(comparisons, console, most, "inputs", more)
+    show_rows(comparisons, console, most, more, ["inputs"])
     origins = [one for one in comparisons if one.is_origin]
     wrong = [one for one in comparisons if not one.agrees]
     console.print(f"\n{len(comparisons)} values in common, {len(wrong)} further apart than rounding explains")

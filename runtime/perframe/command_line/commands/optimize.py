@@ -42,6 +42,6 @@ def optimize(
     if as_json:
         typer.echo(json.dumps(report.as_json(), indent=2))
     else:
-        show(loaded.name, report, console(), explain)
+        show(loaded, report, console(), explain)
         if out is not None:
             say(f"{out}: {out.stat().st_size:,} bytes")
