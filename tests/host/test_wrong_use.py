@@ -237,6 +237,19 @@ def test_methods_beside_a_hook_are_not_logged(caplog: Any) -> None:
     assert caplog.records == []
 
 
+def test_a_class_and_an_early_use_of_the_app_are_explained() -> None:
+    class Early(Script):
+        def __init__(self) -> None:
+            self.size = self.app.size
+
+    with app() as one, pytest.raises(InputError, match=r"^Early is a class: pass an object of it, Early\(\)$"):
+        one.add(Early)
+    with pytest.raises(AttributeError, match="no attribute 'app': an app sets it before it calls `awake`"):
+        Early()
+    with pytest.raises(AttributeError, match=r"^'Script' object has no attribute 'worker'$"):
+        _ = Script().worker  # type: ignore[attr-defined]
+
+
 def test_two_apps_may_nest_their_frames() -> None:
     with app() as outer, app() as inner:
         outer.add(lambda: inner.loop_once())

@@ -40,6 +40,13 @@ class Script:
     is_overlay: bool = False
     """Whether `render` runs after that of the other scripts, whatever the order in which they were added."""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say when `app` is there; called for an attribute that is missing."""
+            hint = ": an app sets it before it calls `awake`, and it is not there in `__init__`" * (name == "app")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
+
     def awake(self) -> Hook:
         """Called as soon as the script is added to an app."""
 
@@ -112,7 +119,9 @@ class ScriptList:
 
     def accept(self, given: AnyScript) -> Script:
         """Return the script, or one that calls the function. Raises InputError if it cannot be added."""
-        if isinstance(given, type) or not (isinstance(given, Script) or callable(given)):
+        if isinstance(given, type):
+            raise InputError(f"{given.__name__} is a class: pass an object of it, {given.__name__}()")
+        if not (isinstance(given, Script) or callable(given)):
             raise InputError(f"{given!r} is not a perframe.Script, an object of such a class, or a function")
         script: Script = given if isinstance(given, Script) else FunctionScript(given)
         if any(_is_given(one, given) for one in self):
