@@ -194,7 +194,7 @@ def show_rows(
     more: Callable[[Kind], tuple[str, Sequence[str]]],
     titles: Sequence[str] = (),
 ) -> None:
-    """Print the `most` largest errors, one line each; a name that is too long for that has a line of its own.
+    """Print the `most` largest errors, one line each. A name that is too long for that gets another line.
 
     `more` returns the style of a row, and its texts in more columns below `titles`.
     """
