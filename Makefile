@@ -14,7 +14,7 @@ GL33 := MESA_GL_VERSION_OVERRIDE=3.3 MESA_GLSL_VERSION_OVERRIDE=330 PERFRAME_BAC
 GL_TESTS := PERFRAME_BACKENDS=gpu_compute,gpu_pixel
 SHADERS := output/shaders
 
-.PHONY: help demo test test-all lint pytest test-gl33 test-gl41 test-guarded test-drivers check-targets fuzz fuzz-graphs fuzz-night soak check-wheel bench bench-shaders models sweep pictures site wheel release clean
+.PHONY: help demo test test-all check lint pytest test-gl33 test-gl41 test-guarded test-drivers check-targets fuzz fuzz-graphs fuzz-night soak check-wheel bench bench-shaders models sweep pictures site wheel release clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,17 +22,19 @@ help: ## what can be made
 demo: .venv/.demo ## the painter: a window where there is a display, a picture where there is none
 	@$(BIN)/perframe demo painter $(ARGS)
 
-test: lint ## all checks, and the quick tests: every family on every backend (under four minutes)
+test: check ## the fast checks, and the quick tests: every family on every backend (under four minutes)
 	$(BIN)/pytest --quick -n $(JOBS) $(ARGS)
 
 test-all: .venv/.all lint pytest ## all checks and all tests, as CI runs them: installs PyTorch and Ray (half an hour)
 
-lint: .venv/.dev ## ruff, mypy, pyright, import-linter
+lint: check ## ruff, mypy, import-linter, and the programs of pages and demos by mypy and pyright
+	$(BIN)/python tools/check_programs.py
+
+check: .venv/.dev ## ruff, mypy, import-linter
 	$(BIN)/ruff check
 	$(BIN)/ruff check --preview --select PLW1514 # text files without an encoding: Windows' is not UTF-8
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python tools/check_programs.py # the programs of pages and demos, by mypy and pyright
 	$(BIN)/lint-imports --no-cache --no-logo
 
 pytest: .venv/.dev ## all tests alone; ARGS="-k pool"

@@ -61,3 +61,34 @@ def test_a_wrong_type_is_found_by_both(right: str, wrong: str, line: int, tmp_pa
     found = [one for one in output.splitlines() if f"page.md:{line}:" in one and " error: " in one]
     assert status == 1 and len(found) >= 2, output
     assert any("(mypy)" in one for one in found) and "(pyright)" in output
+
+
+PACKAGE = """Two files.
+
+`mine/layers.py`:
+
+```python
+import perframe as pf
+
+@pf.layers.layer(domain="mine")
+def Same(x):
+    return x
+
+COUNT = 3
+```
+
+`use.py`:
+
+```python
+from mine.layers import COUNT
+
+print(COUNT + 1)
+```
+"""
+
+
+@pytest.mark.slow
+def test_blocks_with_a_path_are_files_of_a_package(tmp_path: Path) -> None:
+    assert check(tmp_path, PACKAGE) == (0, "2 programs, 0 errors\n")
+    status, output = check(tmp_path, PACKAGE.replace("COUNT + 1", 'COUNT + "1"'))
+    assert status == 1 and output.count("page.md:20: error:") == 2, output

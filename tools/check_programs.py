@@ -1,7 +1,8 @@
 """Checks the types of all example programs: `python tools/check_programs.py`, with mypy --strict and pyright.
 
 These are the Python blocks of README.md and docs, and the demos. A block may use names that an earlier block of its
-page defines, and those of GIVEN. Errors name the page and the line. It exits with 1 if there are any.
+page defines, and those of GIVEN. A block below a line such as "`mine/layers.py`:" is a file of a package, which need
+not annotate its functions. Errors name the page and the line. It exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDER = ROOT / "output" / f"programs-{os.getpid()}"  # the blocks as modules of a package named `pages`
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.S | re.M)
+FOLDER = ROOT / "output" / f"programs-{os.getpid()}"  # the blocks as modules of a package named `pages`, and files
+BLOCK = re.compile(r"(?:^`([\w/]+\.py)`:\n\n)?^```python\n(.*?)^```$", re.S | re.M)
+UNTYPED = "# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls"
 
 # What a block may use without a definition: its page says in words where it comes from.
 GIVEN = {
@@ -49,18 +51,15 @@ _TYPES = {
 _IMPORTS = "from typing import cast; import moderngl; import numpy as np; import perframe as pf"
 GIVEN |= {name: f"{_IMPORTS}; {name} = cast({kind}, None)" for name, kind in _TYPES.items()}
 
-# Its blocks are the files of a package, and kernels of Numba: tests/test_recipes.py builds and runs it.
-UNTYPED = (ROOT / "docs" / "recipes" / "a-layer-of-your-own.md",)
-
 
 @dataclass
 class Program:
-    """A block of a page. `line` is the line of its fence, and `name` that of its module."""
+    """A block of a page. `line` is the line of its fence, and `path` that of its module or its file."""
 
     page: Path
     line: int
     text: str
-    name: str
+    path: Path
     defined: set[str] = field(default_factory=set)
     free: set[str] = field(default_factory=set)
 
@@ -76,11 +75,13 @@ class Program:
 
     def module(self, before: Sequence[Program]) -> str:
         """The text of the module, each line at its number in the page. Names of `before` stand in the first line."""
+        if self.path.parts[0] != "pages":
+            return UNTYPED + "\n" * self.line + self.text
         heads = []
         for name in sorted(self.free):
             home = next((one for one in reversed(before) if name in one.defined), None)
             if home is not None:
-                heads.append(f"from pages.{home.name} import {name}")
+                heads.append(f"from pages.{home.path.stem} import {name}")
             elif name in GIVEN:
                 heads.append(GIVEN[name])
         return "; ".join(heads) + "\n" * self.line + self.text
@@ -110,22 +111,28 @@ def programs_of(page: Path) -> list[Program]:
     text = page.read_text(encoding="utf-8")
     stem = re.sub(r"\W", "_", str(shown(page).with_suffix("")))
     return [
-        Program(page, text.count("\n", 0, found.start()) + 1, found.group(1), f"{stem}_{index}")
+        Program(
+            page,
+            text.count("\n", 0, found.start(2)),
+            found.group(2),
+            Path(found.group(1) or f"pages/{stem}_{index}.py"),
+        )
         for index, found in enumerate(BLOCK.finditer(text), 1)
     ]
 
 
 def write(pages: Sequence[Path]) -> dict[str, Program]:
-    """Write the blocks of pages as modules, and return them by the names of their files."""
+    """Write the blocks of pages as modules, and return them by the paths of their files."""
     (FOLDER / "pages").mkdir(parents=True)
     (FOLDER / "pages" / "__init__.py").touch()
     written = {}
     for page in pages:
         found = programs_of(page)
         for index, program in enumerate(found):
-            path = FOLDER / "pages" / f"{program.name}.py"
+            path = FOLDER / program.path
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(program.module(found[:index]), encoding="utf-8")
-            written[path.name] = program
+            written[str(path)] = program
     return written
 
 
@@ -175,7 +182,7 @@ def pyright(files: Sequence[Path]) -> Iterator[str]:
 def named(line: str, programs: dict[str, Program]) -> str:
     """A line of a checker's output with the page in place of its module."""
     path, _, rest = line.partition(":")
-    program = programs.get(Path(path).name)
+    program = programs.get(str(ROOT / path))
     return f"{shown(program.page)}:{rest}" if program else line.removeprefix(f"{ROOT}{os.sep}")
 
 
@@ -183,10 +190,9 @@ def main() -> int:
     """Check the pages and scripts that are given, or all."""
     given = [Path(one).resolve() for one in sys.argv[1:]]
     pages = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "demos").rglob("*.md")])
-    pages = [page for page in pages if page not in UNTYPED]
     try:
         programs = write([one for one in given if one.suffix == ".md"] if given else pages)
-        files = [FOLDER / "pages" / name for name in programs]
+        files = [Path(name) for name in programs]
         files += [one for one in given if one.suffix == ".py"] if given else scripts()
         errors = [named(line, programs) for checker in (mypy, pyright) for line in checker(files)]
     finally:

@@ -67,8 +67,8 @@ def standard_models() -> dict[str, tuple[Any, dict[str, Any]]]:
     import numpy as np
 
     from perframe.model import Layer, Model, Value
-    from perframe.tensor import DataType
     from perframe.sizes.partial import DynamicTensorShape
+    from perframe.tensor import DataType
 
     def model(op: str, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...], **attributes: Any) -> Any:
         shapes = {"x": x, "y": y}

@@ -221,8 +221,8 @@ def to_onnx(network: Painter) -> onnx.ModelProto:
         nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
         return name
 
-    def constant(name: str, value: object) -> str:
-        constants.append(numpy_helper.from_array(np.ascontiguousarray(value, np.float32), name))
+    def constant(name: str, value: object, dtype: type = np.float32) -> str:
+        constants.append(numpy_helper.from_array(np.ascontiguousarray(value, dtype), name))
         return name
 
     def conv(name: str, value: str) -> str:
@@ -244,14 +244,23 @@ def to_onnx(network: Painter) -> onnx.ModelProto:
     def shuffle(name: str, value: str) -> str:
         return add("DepthToSpace", name, [value], blocksize=2, mode="CRD")
 
-    fine = act(conv("fine", "image"))
+    # Both sides become multiples of 4 by copies of the last row and column, which are cut off at the end.
+    sides, four = add("Shape", "sides", ["image"], start=2, end=4), constant("four", [4, 4], np.int64)
+    quarters = add("Div", "quarters", [add("Add", "grown", [sides, constant("three", [3, 3], np.int64)]), four])
+    missing = add("Sub", "missing", [add("Mul", "padded_sides", [quarters, four]), sides])
+    pads = add("Concat", "pads", [constant("no_pads", [0] * 6, np.int64), missing], axis=0)
+    image = add("Pad", "padded", ["image", pads], mode="edge")
+
+    fine = act(conv("fine", image))
     x = act(conv("coarse", fine))
     for i in range(len(network.body)):
         x = add("Add", f"sum.{i}", [x, act(conv(f"body.{i}", x))])
     x = act(add("Add", "half", [shuffle("up_half", conv("up", x)), fine]))
-    gated = add("Mul", "gated", [shuffle("gate_full", conv("gate", x)), "image"])
+    gated = add("Mul", "gated", [shuffle("gate_full", conv("gate", x)), image])
     whole = add("Add", "whole", [shuffle("colour_full", conv("colour", x)), gated])
-    add("Clip", "painting", [whole, constant("black", 0.0), constant("white", 1.0)])
+    clipped = add("Clip", "clipped", [whole, constant("black", 0.0), constant("white", 1.0)])
+    start, axes = constant("start", [0, 0], np.int64), constant("axes", [2, 3], np.int64)
+    add("Slice", "painting", [clipped, start, sides, axes])
 
     shape = ["batch", 3, "height", "width"]
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("image", "painting")]

@@ -15,7 +15,7 @@ class Painting(pf.Script):
         """Make what the frames need, in the window's GL context."""
         ctx, picture = self.app.ctx, Image.open(resource("assets", "painter", "scene.jpg")).convert("RGBA")
         self.texture = ctx.texture(picture.size, 4, picture.tobytes())
-        self.worker = pf.Worker(pf.load(resource("assets", "painter", "painter.onnx")), "gpu_pixel", ctx)
+        self.worker = pf.Worker("painter", backend="auto", ctx=ctx)
         self.converter = pf.TextureConverter(ctx)
         self.image = self.worker.empty_input(shape=(1, 3, 180, 320))
 

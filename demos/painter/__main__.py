@@ -46,7 +46,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
         type=_size,
         default=(640, 360),
         metavar="WxH",
-        help="the network's resolution, multiples of 4 (default: 640x360)",
+        help="the network's resolution (default: 640x360)",
     )
     return parser.parse_args(argv)
 
@@ -56,8 +56,8 @@ def _size(text: str) -> tuple[int, int]:
         width, height = (int(side) for side in text.lower().split("x"))
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no size such as 640x360") from None
-    if min(width, height) < 16 or width % 4 or height % 4:
-        raise argparse.ArgumentTypeError(f"{text}: both sides must be multiples of 4, and at least 16")
+    if min(width, height) < 16:
+        raise argparse.ArgumentTypeError(f"{text}: both sides must be at least 16")
     return width, height
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import fields
 
 import pytest
 from rich.table import Table
 
 from perframe.command_line.cli import COMMANDS, built
+from perframe.execution.layer_check import Comparison
+from perframe.inspection.comparison import ValueComparison, show
 from perframe.safety.console import SafeConsole
 
 
@@ -30,6 +33,24 @@ def test_a_table_cuts_no_name_and_no_number() -> None:
     for number in ("1,234,567,890", "1.23456e-07", "123.456"):
         assert said.count(number) == 3
     assert re.sub(r"[^x]", "", said).count("x") >= 180
+
+
+def test_comparisons_keep_long_names_in_one_piece() -> None:
+    name = "/backbone/stage.2/block.3/attention/self/query/MatMul_output_0"
+    wide = (1, 1024, 1024, 1024, 1024, 1024)
+    values = [
+        ValueComparison(name, "DotProductAttention", name, "float32", (1, 64), 1.25e-7, 3.5e-7, (0, 63), 1, 1, True),
+        ValueComparison("a" * 90, "Add", "b", "float32", wide, 0, 0, (0,) * 6, 1, 1, True),
+        ValueComparison("y", "Add", "y", "float32", (1,), 0, 0, (0,), 1, 1, True),
+    ]
+    checks = [Comparison(*(getattr(one, field.name) for field in fields(Comparison))) for one in values]
+    for comparisons in (values, checks):
+        file = io.StringIO()
+        show(comparisons, SafeConsole(file=file, width=80))
+        lines = file.getvalue().splitlines()
+        assert max(map(len, lines)) <= 80 and name in lines
+        assert any(line.startswith("y  Add float32 (1,)") for line in lines)
+        assert file.getvalue().count("1.25e-07") == file.getvalue().count("3.5e-07") >= 1
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

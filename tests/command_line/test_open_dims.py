@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from PIL import Image
 
 import perframe as pf
-from perframe.command_line.open_dims import choose_sizes
+from perframe.inspection.open_dims import choose_sizes
 from small import load, node
 
 F = pf.functional
@@ -56,14 +57,14 @@ def test_the_constants_of_the_file_suggest_sizes() -> None:
 def test_what_is_given_is_kept() -> None:
     model = unet()
     assert dict(choose_sizes(model, {"h": 10}).sizes) == {"batch": 1, "w": 64}
-    assert not choose_sizes(model, {}, {"x": (1, 3, 8, 8)})
+    assert not choose_sizes(model, {"batch": 1, "h": 8, "w": 8})
 
 
 def test_dims_without_names_are_chosen_too() -> None:
     model = load([node("Relu", "x", "y")], {"x": [None, 3, None, None]})
     chosen = choose_sizes(model, {})
-    assert dict(chosen.shapes) == {"x": (1, 3, 64, 64)}
-    assert "--input x=random:1x3x64x64" in str(chosen)
+    assert dict(chosen.sizes) == {"x:0": 1, "x:2": 64, "x:3": 64}
+    assert str(chosen).endswith("(open): --dims x:0=1,x:2=64,x:3=64")
 
 
 @pytest.mark.parametrize(
@@ -99,3 +100,101 @@ def test_check_does_not_judge_a_guess_that_fails(perframe: Command, tmp_path: Pa
     assert perframe("check", tmp_path / "odd.onnx", "--backend", "cpu", "--dims", "height=1100,width=1100")[0] == 0
     status, out, _ = perframe("check", tmp_path / "odd.onnx", "--backend", "cpu", "--dims", "height=7,width=7")
     assert status == 1 and "cannot run it" in out
+
+
+def eighths() -> pf.Model:
+    """Both sides must be multiples of 8."""
+    graph = pf.FunctionalGraph()
+    x = graph.add_input("float32", (1, 3, "h", "w"), "x")
+    small = F.max_pool2d(x, 8, 8)
+    return graph.compile(y=F.interpolate(small, scale_factor=8.0) + x)
+
+
+def test_sizes_that_fit_are_named_where_given_ones_do_not(perframe: Command, tmp_path: Path) -> None:
+    pf.save(eighths(), tmp_path / "m.onnx")
+    for command in (("run",), ("check", "--backend", "cpu"), ("bench", "--against", "")):
+        status, out, err = perframe(command[0], tmp_path / "m.onnx", *command[1:], "--dims", "h=90,w=64")
+        assert status and "do not fit with h = 90 (88 or 96 fits)" in out + err, (out, err)
+    Image.new("RGB", (20, 16)).save(tmp_path / "p.png")
+    _, _, err = perframe("run", tmp_path / "m.onnx", "--input", tmp_path / "p.png")
+    assert err == "error: the layers of m.onnx do not fit with w = 20 (16 or 24 fits)"
+
+
+def test_sizes_that_fit_are_named_where_a_guess_fails(perframe: Command, tmp_path: Path) -> None:
+    graph = pf.FunctionalGraph()
+    x = graph.add_input("float32", (1, 1, "h", 4), "x")
+    wide = F.max_pool2d(x, (61, 1), (61, 1))
+    pf.save(graph.compile(y=F.interpolate(wide, scale_factor=(61.0, 1.0)) + x), tmp_path / "m.onnx")
+    _, out, _ = perframe("check", tmp_path / "m.onnx", "--backend", "cpu")
+    assert "These do not fit: h = 64 (61 or 122 fits) (open): --dims h=64" in out
+
+
+COMMANDS: list[tuple[Any, ...]] = [
+    ("run",),
+    ("check", "--backend", "cpu"),
+    ("compare", "--against", "unoptimized"),
+    ("profile", "--frames", 1),
+    ("warmup",),
+    ("tune", "--repeats", 1),
+    ("inspect",),
+    ("inspect", "--memory"),
+    ("optimize",),
+    ("save", "out.onnx"),
+    ("quantize", "out.onnx"),
+    ("bench", "--against", "", "--rounds", 1, "--backend", "cpu"),
+]
+
+
+@pytest.fixture
+def convolution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of a model whose batch, height and width are open and have no names."""
+    monkeypatch.chdir(tmp_path)
+    weights = np.random.default_rng(0).standard_normal((64, 3, 5, 5)).astype(np.float32)
+    made = load([node("Conv", "x w", "y")], {"x": [None, 3, None, None]}, constants={"w": weights})
+    pf.save(made, tmp_path / "conv.onnx")
+    return tmp_path / "conv.onnx"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".join(map(str, command)))
+def test_dims_sets_open_dims_that_have_no_name(command: Any, perframe: Command, convolution: Path) -> None:
+    arguments = [convolution, *command[1:]] if command[0] in ("save", "quantize") else [*command[1:], convolution]
+    status, out, err = perframe(command[0], *arguments, "--dims", "x:0=1,x:2=9,x:3=8")
+    assert status == 0 and "(open)" not in out + err, (out, err)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".join(map(str, command)))
+def test_a_misspelt_dim_is_refused(command: Any, perframe: Command, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    pf.save(unet(), tmp_path / "unet.onnx")
+    arguments = ["unet.onnx", *command[1:]] if command[0] in ("save", "quantize") else [*command[1:], "unet.onnx"]
+    status, out, err = perframe(command[0], *arguments, "--dims", "bach=1")
+    assert status, (out, err)
+    refusal = "unet.onnx has no open dim named bach: did you mean batch? its open dims are batch, h, w"
+    assert refusal in out + err, (out, err)
+
+
+def test_a_misspelt_dim_is_refused_in_python(tmp_path: Path) -> None:
+    pf.save(unet(), tmp_path / "unet.onnx")
+    for call in (pf.load, pf.inspect):
+        with pytest.raises(pf.ModelError, match=r"no open dim named heigth: its open dims are batch, h, w"):
+            call(tmp_path / "unet.onnx", dims={"heigth": 64})
+    fixed = pf.load(tmp_path / "unet.onnx", dims={"batch": 1, "h": 8, "w": 8})
+    with pytest.raises(pf.ModelError, match="no open dim named h: its inputs have fixed sizes"):
+        pf.inspect(fixed, dims={"h": 8})
+
+
+def test_load_fixes_dims_without_names(convolution: Path) -> None:
+    model = pf.load(convolution, dims={"x:0": 1, "x:2": 9})
+    assert str(model.inputs[0].shape) == "(1, 3, 9, ?)"
+
+
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".join(map(str, command)))
+def test_messages_name_only_options_that_the_command_has(command: Any, perframe: Command, convolution: Path) -> None:
+    arguments = [convolution, *command[1:]] if command[0] in ("save", "quantize") else [*command[1:], convolution]
+    _, help_text, _ = perframe(command[0], "--help")
+    for wrong in ("", "--dims=x:2=3", "--dims=x=2", "--dims=x"):
+        _, out, err = perframe(command[0], *arguments, *([wrong] if wrong else ()))
+        assert {*OPTION.findall(out + " " + err)} <= {*OPTION.findall(help_text)}, (wrong, out, err)

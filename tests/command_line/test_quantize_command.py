@@ -75,7 +75,7 @@ def test_pictures_are_read_as_the_input_wants(tmp_path: Path) -> None:
     Image.fromarray(pixels).save(tmp_path / "one.png")
     model = pf.load(graph([node("Conv", "x k", "y")], {"x": ["n", 3, 20, 30]}, {"k": weights(8, 3, 3, 3, seed=1)}))
     how = Normalization(255.0, (127.0, 126.0, 125.0), (128.0,))
-    (found,) = calibration_data(str(tmp_path), model, {}, how)
+    (found,) = calibration_data(str(tmp_path), model, how)
     wanted = (pixels.astype(np.float32) - [127, 126, 125]) / 128
     np.testing.assert_allclose(found, wanted.transpose(2, 0, 1)[None], atol=1e-5)
     pf.save(model, tmp_path / "net.onnx")
@@ -90,7 +90,7 @@ def test_pictures_are_read_as_the_input_wants(tmp_path: Path) -> None:
 def test_channels_may_be_last(tmp_path: Path) -> None:
     Image.fromarray(np.full((4, 5, 3), (51, 102, 204), np.uint8)).save(tmp_path / "one.png")
     model = pf.load(graph([node("Relu", "x", "y")], {"x": [1, 4, 5, 3]}))
-    (found,) = calibration_data(str(tmp_path / "one.png"), model, {}, Normalization(mean=(0.2, 0.4, 0.8), std=(2.0,)))
+    (found,) = calibration_data(str(tmp_path / "one.png"), model, Normalization(mean=(0.2, 0.4, 0.8), std=(2.0,)))
     np.testing.assert_allclose(found, np.zeros((1, 4, 5, 3)), atol=1e-6)
 
 
@@ -107,7 +107,7 @@ def test_runs_in_a_file(arrays: dict[str, tuple[int, ...]], shapes: list[tuple[i
     np.savez(tmp_path / "d.npz", **made)
     np.save(tmp_path / "d.npy", made["x"])
     for name in ("d.npz", "d.npy"):
-        found = list(calibration_data(str(tmp_path / name), pf.load(residual()), {}, Normalization()))
+        found = list(calibration_data(str(tmp_path / name), pf.load(residual()), Normalization()))
         assert [one["x"].shape for one in found] == shapes
         np.testing.assert_array_equal(np.concatenate([one["x"] for one in found]).ravel(), made["x"].ravel())
 
@@ -129,7 +129,7 @@ def test_runs_from_a_function(path: Path, tmp_path: Path, monkeypatch: pytest.Mo
         "no_such_module:runs": "No module named 'no_such_module'",
     }.items():
         with pytest.raises(InputError, match=re.escape(said)):
-            calibration_data(name, pf.load(path), {}, Normalization())
+            calibration_data(name, pf.load(path), Normalization())
 
 
 def two_inputs() -> pf.Model:
@@ -139,7 +139,7 @@ def two_inputs() -> pf.Model:
 def test_wrong_data(tmp_path: Path) -> None:
     def refuse(source: object, said: str, model: pf.Model | None = None, **how: Any) -> None:
         with pytest.raises(InputError, match=said):
-            list(calibration_data(str(source), model or pf.load(residual()), {}, Normalization(**how)))
+            list(calibration_data(str(source), model or pf.load(residual()), Normalization(**how)))
 
     (tmp_path / "empty").mkdir()
     (tmp_path / "cut.npz").write_bytes(b"PK\x03\x04 cut")

@@ -37,6 +37,7 @@ import sys
 folder, sources = sys.argv[1:]
 sys.path.insert(0, sources)
 import perframe as pf
+from perframe.backends.choosing import choose_backend
 from perframe.host.guest import Guest
 from PIL import Image
 
@@ -50,6 +51,8 @@ def look(self):
         Image.fromarray(self.surface.read_pixels()).save(f"{folder}/{frame.index}.png")
     if frame.index == 3:
         assert self.ctx.error == "GL_NO_ERROR"
+        (script,) = self._scripts
+        assert script.worker.backend_type == choose_backend(self.ctx)[0]
         CLOSE
     return frame
 

@@ -317,6 +317,17 @@ def test_screenshot_in_a_hook_shows_the_whole_frame(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def test_the_suffix_of_a_screenshot_names_its_format(tmp_path: Path) -> None:
+    with blank_app() as app:
+        app.loop_once()
+        for name, kind in (("a.jpg", "JPEG"), ("a.WEBP", "WEBP"), ("a.bmp", "BMP"), ("a.png", "PNG"), ("a", "PNG")):
+            app.screenshot(tmp_path / name)
+            with Image.open(tmp_path / name) as picture:
+                assert picture.format == kind
+        with pytest.raises(InputError, match=r"'a\.txt' is not the name of a picture: .*\.png, \.jpg"):
+            app.screenshot(tmp_path / "a.txt")
+
+
 def test_a_screenshot_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     with blank_app() as app:
         app.loop_once()

@@ -197,6 +197,59 @@ def test_a_frame_within_a_frame_is_an_error(call: str, hook: str) -> None:
     assert said and call in said[0]
 
 
+@pytest.mark.parametrize(
+    ("method", "hook"),
+    [
+        ("on_update", "update"),
+        ("updat", "update"),
+        ("Update", "update"),
+        ("lateUpdate", "late_update"),
+        ("fixed_updates", "fixed_update"),
+        ("onRender", "render"),
+        ("on_events", "on_event"),
+        ("event", "on_event"),
+    ],
+)
+def test_a_misspelt_hook_is_logged(method: str, hook: str, caplog: Any) -> None:
+    kind = type("Mine", (Script,), {method: lambda self, frame: None})
+    with app() as one:
+        one.add(kind())
+    assert [record.getMessage() for record in caplog.records] == [
+        f"Mine.{method} is never called: is it the hook `{hook}`?"
+    ]
+
+
+def test_methods_beside_a_hook_are_not_logged(caplog: Any) -> None:
+    class Mine(Script):
+        updates = property(lambda self: 3)
+
+        def update(self, frame: Frame) -> None:
+            self.updated()
+
+        def updated(self) -> None: ...
+
+        def draw(self) -> None: ...
+
+        def _render(self) -> None: ...
+
+    with app() as one:
+        one.add(Mine())
+    assert caplog.records == []
+
+
+def test_a_class_and_an_early_use_of_the_app_are_explained() -> None:
+    class Early(Script):
+        def __init__(self) -> None:
+            self.size = self.app.size
+
+    with app() as one, pytest.raises(InputError, match=r"^Early is a class: pass an object of it, Early\(\)$"):
+        one.add(Early)
+    with pytest.raises(AttributeError, match="no attribute 'app': an app sets it before it calls `awake`"):
+        Early()
+    with pytest.raises(AttributeError, match=r"^'Script' object has no attribute 'worker'$"):
+        _ = Script().worker  # type: ignore[attr-defined]
+
+
 def test_two_apps_may_nest_their_frames() -> None:
     with app() as outer, app() as inner:
         outer.add(lambda: inner.loop_once())

@@ -237,7 +237,7 @@ def test_a_model_without_opset() -> None:
 
 def test_dims_bind_names_and_refuse_others() -> None:
     assert pf.load(WHOLE, dims={"n": 4}).inputs[0].shape == (4, 3)
-    with pytest.raises(pf.ModelError, match=r"'?m'?.*\['n'\]"):
+    with pytest.raises(pf.ModelError, match=r"no open dim named m: .*its open dims are n"):
         pf.load(WHOLE, dims={"m": 4})
     for wrong in (-1, "x", 1.5, True, None):
         with pytest.raises(pf.ModelError, match="'n' must be an integer"):

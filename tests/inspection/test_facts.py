@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 import perframe as pf
 from passes.graphs import graph, node, random
 from perframe.inspection.blocks import repeated_blocks
+from perframe.inspection.page import write_page
 from perframe.inspection.statistics import BINS, shown_values, statistics_of
 from perframe.model import Layer
 
@@ -26,7 +27,17 @@ def test_layers_have_costs_and_backends() -> None:
     assert layer.bytes == 4 * (3 * 81 + 4 * 27 + 4 * 49)
     assert layer.backends == {"cpu": "", "gpu_compute": "", "gpu_pixel": ""}
     assert layer.shapes == [["n", 4, 7, 7]]
+    assert facts.sizes == {"n": 1}
     assert pf.inspect(model, dims={"n": 2}).multiply_adds == 2 * facts.multiply_adds  # type: ignore[operator]
+
+
+def test_open_sides_of_a_picture_do_not_count_as_1(tmp_path: Path) -> None:
+    model = pf.load(graph([node("Conv", "x w", "y")], {"x": ["n", 3, "h", None]}, {"w": random(4, 3, 3, 3)}))
+    facts = pf.inspect(model)
+    assert facts.sizes == {"n": 1, "h": 64, "x:3": 64} and facts.multiply_adds == 62 * 62 * 4 * 3 * 9
+    write_page(tmp_path / "page.html", model)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f'"multiply_adds":{facts.multiply_adds},"sizes":{{"n":1,"h":64,"x:3":64}}' in page
 
 
 def test_a_layer_that_a_gpu_lacks_says_why() -> None:

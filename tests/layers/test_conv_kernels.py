@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from fresh import run_fresh
 from perframe.backends import evaluator
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.lowering import winograd
@@ -240,3 +241,17 @@ def test_small_products_do_not_vanish_beside_a_large_addend() -> None:
     given["z"] += np.float32(1000)
     actual = pf.run(model(case, given), {"x": given["x"], "z": given["z"]})["y"]
     assert np.abs(actual - expected(case, given)).max() <= np.spacing(np.float32(1000))
+
+
+def test_transforming_weights_wakes_no_threads_of_blas() -> None:
+    """They would take many times as long, and the time of the other cores."""
+    code = (
+        "import time\nimport numpy as np\nfrom perframe.layers.winograd import transformed\n"
+        "weights = np.ones((256, 256, 3, 3), np.float32)\ntransformed(weights[:8])\n"
+        "whole, own = time.process_time(), time.thread_time()\n"
+        "for _ in range(5): transformed(weights)\n"
+        "whole, own = time.process_time() - whole, time.thread_time() - own\n"
+        "print(whole - own, own)"
+    )
+    others, own = map(float, run_fresh(code, OPENBLAS_NUM_THREADS="4").split())
+    assert others < own / 2, (others, own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ import perframe as pf
 from passes.graphs import apply, check_against_peer, graph, node, ops, random
 from perframe.backends import evaluator
 from perframe.layers.epilogue import Stage
+from perframe.model import Layer
 from perframe.passes import load_pass
+from perframe.passes.recognise.regions import is_plain_formula, regions
 
 NUMBERS = {
     "zero": 0.0,
@@ -278,3 +281,18 @@ def test_a_recognised_function_joins_an_epilogue() -> None:
         node("Mul", "h half", "y"),
     ]
     assert ops(pf.load(graph(nodes, {"x": [1, 3, 5, 5]}, weights))) == ["Conv+Gelu"]
+
+
+def test_a_layer_is_judged_once_for_all_regions() -> None:
+    """Each of these layers is near the others, whose regions would ask for it again and again."""
+    names = [*"abcdefghijklmnopqrsty"]
+    nodes = [node("Neg", "x", "a"), *(node("Add", f"x {one}", other) for one, other in pairwise(names))]
+    model = pf.load(graph(nodes, {"x": [2, 3]}), optimize=False)
+    asked: list[str] = []
+
+    def takes(layer: Layer) -> bool:
+        asked.append(layer.name)
+        return is_plain_formula(layer)
+
+    found = list(regions(model, takes, fewest=2))
+    assert found and len(asked) == len(set(asked)) == len(model.layers)

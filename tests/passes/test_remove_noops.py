@@ -15,6 +15,11 @@ CONSTANTS: dict[str, Any] = {
     "pads": np.array([0, 1, 0, 0]),
     "ones": np.array([1, 1]),
     "twice": np.array([1, 2]),
+    "start": np.array([0, 0]),
+    "far": np.array([9, 9]),
+    "axes": np.array([0, 1]),
+    "last": np.array([-1, -1]),
+    "before": np.array([-9, -9]),
 }
 
 
@@ -34,6 +39,8 @@ NOOPS = [
     around(node("Concat", "a", "b", axis=0)),
     around(node("Expand", "a ones", "b")),
     around(node("Tile", "a ones", "b")),
+    around(node("Slice", "a start far", "b")),
+    around(node("Slice", "a start far axes ones", "b")),
 ]
 OTHERS = [
     around(node("Cast", "a", "b", to=11)),
@@ -43,6 +50,8 @@ OTHERS = [
     around(node("Pad", "a pads", "b")),
     around(node("Concat", "a a", "b", axis=0)),
     around(node("Tile", "a twice", "b")),
+    around(node("Slice", "a start same axes twice", "b")),
+    around(node("Slice", "a last before axes last", "b")),
     around(node("Relu", "a", "b")),
 ]
 

@@ -340,3 +340,23 @@ def test_memory_runs_out_halfway(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def out_of_memory(size: int) -> Any:
     raise pf.BackendError(f"there is no memory for {size} bytes")
+
+
+def test_a_crop_to_the_size_of_another_value_follows_the_sizes(counted: dict[str, int]) -> None:
+    constants = {"starts": np.array([0]), "axes": np.array([0])}
+    nodes = [
+        node("Concat", "x x", "twice", axis=0),
+        node("Softmax", "twice", "s"),
+        node("Shape", "x", "rows", start=0, end=1),
+        node("Slice", "s starts rows axes", "c"),
+        node("Neg", "c", "y"),
+    ]
+    model = load(nodes, {"x": ["n", 8]}, constants=constants)
+    with pf.Worker(model) as worker:
+        for rows, planned in ((3, True), (5, False), (40, False)):
+            x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
+            forget(counted, worker)
+            made = worker.schedule(x).peek_output().download_to_array()
+            powers = np.exp(x)
+            np.testing.assert_allclose(made, -powers / powers.sum(1, keepdims=True), 1e-4, 1e-5)
+            assert bool(counted) == planned, (rows, counted)

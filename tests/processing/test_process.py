@@ -57,6 +57,20 @@ def test_a_model_makes_a_picture_of_each_picture(backend: str, last: bool, gl_co
     assert not (tmp_path / "out.work").exists() and media_threads() == []
 
 
+@pytest.mark.parametrize("name", ["out.png", "out.JPG", "out.npz"])
+def test_one_picture_becomes_one_file(name: str, tmp_path: Path, inverter: Path) -> None:
+    source = film(tmp_path / "in", 3) / "000002.png"
+    done = pf.process(source, tmp_path / name, inverter)
+    assert (done.pictures, done.out) == (1, tmp_path / name)
+    if name.endswith("npz"):
+        assert (np.load(done.out)["y"].shape) == (1, 3, *grey(2).shape[:2])
+    else:
+        assert np.abs(pictures(done.out)[0].astype(int) - (255 - grey(2))).max() <= 3 * name.endswith("JPG")
+    assert sorted(path.name for path in tmp_path.iterdir() if path != inverter) == ["in", name]
+    with pytest.raises(pf.InputError, match="is there already"):
+        pf.process(source, tmp_path / name, inverter)
+
+
 def test_a_script_draws_each_result_over_its_own_picture(
     backend: str, gl_context: Any, tmp_path: Path, inverter: Path, script: Path
 ) -> None:
@@ -268,7 +282,9 @@ def test_a_script_that_fails_is_named(
         ({"model": None}, "process needs a model, a script, or both"),
         ({"source": "camera"}, "camera 0 .* cannot be opened|has no beginning and no end"),
         ({"source": "scene:8x8"}, "Scene has no end: say how many pictures"),
-        ({"out": "a.txt"}, "is neither a video .* nor a folder"),
+        ({"out": "a.txt"}, r"a\.txt' is not a video .*, a picture .* or a folder"),
+        ({"out": "a.png"}, r"a\.png' is one file, and .* has 2 pictures: name a folder or a video"),
+        ({"out": "a.png", "source": "in/000001.png", "suffix": ".jpg"}, r"a\.png is a file: `suffix` is for"),
         ({"out": "nowhere/out"}, "there is no folder"),
         ({"out": "in"}, "is the source itself"),
         ({"jobs": 0}, "jobs is an integer of at least 1"),

@@ -21,7 +21,7 @@ POINTS = (TILE + TAPS - 1) ** 2
 # Along a dim the points are 0, these and their negatives, and infinity. The errors of sums are half those of the usual
 # points 1 and 2 (measured for a dozen pairs of short binary fractions).
 NEAR, FAR = 5 / 8, 11 / 8
-SOME_KERNELS = 4096  # are transformed at a time, within a core's cache
+SOME_KERNELS = 768  # are transformed at a time: for so small a product, BLAS wakes no threads, which cost far more
 FEW_CHANNELS = 16  # with fewer channels, the transforms cost more than the products that they save
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
@@ -23,9 +23,7 @@ ARRAYS = (".npy", ".npz")
 KINDS = f"a folder of pictures, a file ({', '.join((*PICTURES, *ARRAYS))}), or module:function"
 
 
-def calibration_data(
-    source: str, model: Model, dims: Mapping[str, int], normalization: Normalization, runs: int | None = None
-) -> Iterable[Any]:
+def calibration_data(source: str, model: Model, normalization: Normalization, runs: int | None = None) -> Iterable[Any]:
     """Return the inputs of runs, of the first `runs` if it is given. Pictures are read when they are needed.
 
     `source` is a folder of pictures, a picture, an .npz with an array for each input, an .npy, or "module:function" in
@@ -37,9 +35,9 @@ def calibration_data(
         pictures = sorted(file for file in path.iterdir() if file.suffix.lower() in PICTURES)
         if not pictures:
             raise InputError(f"the folder {source} holds no pictures: {', '.join(PICTURES)}")
-        found = _Pictures(pictures, _only_input(model, "pictures"), dims, normalization)
+        found = _Pictures(pictures, _only_input(model, "pictures"), normalization)
     elif path.suffix.lower() in PICTURES and path.is_file():
-        found = _Pictures([path], _only_input(model, "pictures"), dims, normalization)
+        found = _Pictures([path], _only_input(model, "pictures"), normalization)
     elif path.suffix.lower() in ARRAYS and path.is_file():
         found = _runs(path, model)
     elif ":" in source and not path.exists():
@@ -62,11 +60,10 @@ class _Pictures:
 
     files: Sequence[Path]
     wanted: Input
-    dims: Mapping[str, int]
     normalization: Normalization
 
     def __iter__(self) -> Iterator[Array]:
-        known = [self.dims.get(dim) if isinstance(dim, str) else dim for dim in self.wanted.shape or ()]
+        known = [dim if isinstance(dim, int) else None for dim in self.wanted.shape or ()]
         for file in self.files:
             yield picture_array(file, self.wanted, known, self.normalization)
 

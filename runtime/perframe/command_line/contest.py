@@ -80,6 +80,7 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Ta
     from perframe.files.reading import is_own
     from perframe.importers.formats import HEAD, is_litert
     from perframe.importers.light import for_other_runtimes
+    from perframe.inspection.open_dims import fits
     from perframe.safety.archives import write_feed
 
     source = named_model(name, seed)
@@ -102,11 +103,11 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Ta
     feed, chosen = model_inputs(model, (), dims, seed, likely=True, side=SIDE)
     write_feed(folder / "feed.npz", feed)
     sizes = {**dims, **chosen.sizes}
-    names = {dim for value in model.inputs for dim in value.shape or () if isinstance(dim, str)}
-    if names:
-        doubled = {dim: 2 * sizes[dim] for dim in names}
+    doubled = {name: 2 * size for name, size in sizes.items()}
+    has_other = bool(sizes) and fits(model, doubled)
+    if has_other:
         write_feed(folder / "new_feed.npz", model_inputs(model, (), doubled, seed, likely=True, side=SIDE)[0])
-    return Task(name, ours, peers, folder / "feed.npz", folder / "new_feed.npz" if names else None)
+    return Task(name, ours, peers, folder / "feed.npz", folder / "new_feed.npz" if has_other else None)
 
 
 @dataclass(frozen=True)

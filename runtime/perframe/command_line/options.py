@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
 AUTO = "auto"
 
-Dims = Annotated[str, typer.Option(metavar="NAME=N,...", help="Sizes of the model's named dims.")]
+Dims = Annotated[
+    str, typer.Option(metavar="NAME=N,...", help="Sizes of open dims; INPUT:AXIS=N sets one without a name.")
+]
 Seed = Annotated[int, typer.Option(help="Random seed for inputs and for weights of light_ models.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail if a layer would fall back to the CPU.")]
@@ -36,8 +38,7 @@ Activations = Annotated[str, typer.Option(metavar=_HELD, help="GPU storage type 
 BackendOption = Annotated[
     str,
     typer.Option(
-        metavar="|".join((AUTO, *BACKENDS)),
-        help="Where to run. auto: a GPU if there is one, else the CPU.",
+        metavar="NAME", help=f"Where to run: {', '.join(BACKENDS)}, or auto: a GPU if there is one, or the CPU."
     ),
 ]
 ModelName = Annotated[str, typer.Argument(help="Model file, or the name of a known model.")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +11,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from perframe.command_line.open_dims import ChosenSizes, choose_sizes
 from perframe.command_line.pictures import Input, Normalization, picture_array
 from perframe.errors import InputError, MissingFileError
 from perframe.importers.shipped import MODELS, known
+from perframe.inspection.open_dims import ChosenSizes, choose_sizes, listed_sizes, nearest_sizes, sizes_of
 from perframe.media.picture import PICTURES
+from perframe.model.dims import check_dims, shape_with
 from perframe.safety.names import shown
 from perframe.tensor import DataType
 
@@ -130,15 +130,6 @@ def likely_dims(inputs: Sequence[Input]) -> dict[str, int]:
     return sizes
 
 
-@dataclass(frozen=True)
-class SizedInput:
-    """An input whose open dims have sizes."""
-
-    name: str
-    dtype: DataType
-    shape: tuple[int, ...]
-
-
 def model_inputs(
     model: Model,
     given: Sequence[str] = (),
@@ -154,6 +145,7 @@ def model_inputs(
     The sizes are printed on stderr. Raises InputError.
     """
     dims = dims or {}
+    check_dims(model.name, model.inputs, dims)
     values = _by_name(model.inputs, given)
     shaped = [name for name, value in values.items() if value.startswith("random:") or _is_file(value)]
     first = input_arrays(
@@ -163,23 +155,19 @@ def model_inputs(
         seed=seed,
         normalization=normalization,
     )
-    chosen = choose_sizes(model, dims, {name: array.shape for name, array in first.items()}, side)
+    known = {**sizes_of(model, {name: array.shape for name, array in first.items()}), **dims}
+    chosen = choose_sizes(model, known, side)
+    if not chosen.fits and (nearest := nearest_sizes(model, known)):
+        wrong = listed_sizes({name: known[name] for name in nearest}, nearest)
+        raise InputError(f"the layers of {model.name} do not fit with {wrong}")
     if chosen:
         typer.echo(shown(str(chosen), lines=True), err=True)
-    sizes = {**dims, **chosen.sizes}
-    for value in model.inputs:
-        if value.name in first:
-            found = zip(value.shape or (), first[value.name].shape, strict=False)
-            sizes |= {dim: size for dim, size in found if isinstance(dim, str) and dim not in dims}
-    inputs: list[Input] = [
-        SizedInput(one.name, one.dtype, chosen.shapes[one.name]) if one.name in chosen.shapes else one
-        for one in model.inputs
-    ]
+    sizes = {**known, **chosen.sizes}
     files = {name: array for name, array in first.items() if _is_file(values[name])}
     listed = [f"{name}={value}" for name, value in values.items() if name not in files]
-    arrays = input_arrays([one for one in inputs if one.name not in files], listed, sizes, seed, normalization)
+    arrays = input_arrays([one for one in model.inputs if one.name not in files], listed, sizes, seed, normalization)
     if likely:
-        random = likely_arrays(model, sizes, seed, inputs)
+        random = likely_arrays(model, sizes, seed)
         arrays |= {name: random[name] for name in random if name not in values}
     return {one.name: (files if one.name in files else arrays)[one.name] for one in model.inputs}, chosen
 
@@ -188,14 +176,12 @@ def _is_file(value: str) -> bool:
     return Path(value).suffix.lower() in FILES
 
 
-def likely_arrays(
-    model: Model, dims: Mapping[str, int], seed: int = 0, inputs: Sequence[Input] | None = None
-) -> dict[str, Array]:
+def likely_arrays(model: Model, dims: Mapping[str, int], seed: int = 0) -> dict[str, Array]:
     """An array for each input of a model: ones for masks, indices that a table has, else random values.
 
     A table is the constant of a Gather that reads the input. Unknown dims are 1 unless `dims` names them.
     """
-    arrays = input_arrays(inputs or model.inputs, (), dims, seed)
+    arrays = input_arrays(model.inputs, (), dims, seed)
     random = np.random.default_rng(seed)
     for name, array in arrays.items():
         if "mask" in name.lower():
@@ -245,7 +231,7 @@ def _array(
     random: np.random.Generator,
     normalization: Normalization | None,
 ) -> Array:
-    known = [dims.get(dim) if isinstance(dim, str) else dim for dim in wanted.shape or ()]
+    known = [dim if isinstance(dim, int) else None for dim in shape_with(wanted, dims) or ()]
     shape = [1 if dim is None else dim for dim in known]
     kind, _, explicit = value.partition(":")
     if kind == "random":

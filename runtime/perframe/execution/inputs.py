@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from perframe.errors import InputError
 from perframe.model import Model, Value
 from perframe.sizes.open_dims import OpenDims
+from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType, Tensor
 
 Array = NDArray[Any]
@@ -127,8 +128,34 @@ def _checked(model: str, value: Value, given: Any, cast: bool) -> Any:
             f"{_advice(dtype, value.dtype)}"
         )
     if value.shape is not None and not value.shape.accepts(array.shape):
-        raise InputError(f"{model}: input {value.name!r} has the shape {value.shape}, and got {tuple(array.shape)}")
+        hint = _reshaping(value.shape, tuple(array.shape))
+        raise InputError(
+            f"{model}: input {value.name!r} has the shape {value.shape}, and got {tuple(array.shape)}"
+            + (f": pass {hint}" if hint else "")
+        )
     return array
+
+
+def _reshaping(wanted: DynamicTensorShape, got: tuple[int, ...]) -> str:
+    """What has the wanted shape and is made of an array of the shape `got`; empty if nothing simple is."""
+    more = len(wanted) - len(got)
+    batch = "" if more <= 0 else f"[{', '.join(['None'] * more)}]"
+    tries = [(tuple(range(len(got))), "array")]
+    if len(got) >= 3:
+        *first, a, b, c = range(len(got))
+        tries += [(order, f"array.transpose{order}") for order in ((*first, c, a, b), (*first, b, c, a))]
+    for order, text in tries:
+        if more >= 0 and wanted.accepts((1,) * more + tuple(got[axis] for axis in order)):
+            return text + batch
+    if more == -1 and got[0] == 1 and wanted.accepts(got[1:]):
+        return "array[0]"
+    if len(wanted) == len(got) == 4:
+        down, across = (2, 3) if wanted[1] in (1, 3, 4) else (1, 2)  # the axes of height and width
+        height, width = wanted[down], wanted[across]
+        resized = [wanted[axis] if axis in (down, across) else size for axis, size in enumerate(got)]
+        if isinstance(height, int) and isinstance(width, int) and wanted.accepts(resized):  # type: ignore[arg-type]
+            return f"a picture resized to {width}x{height}"
+    return ""
 
 
 def _advice(got: DataType, wanted: DataType) -> str:

@@ -24,9 +24,9 @@ def check_name(name: str) -> None:
 def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -> None:
     """Save a model in its current state, optimized or not, to a path or a file object.
 
-    A name that ends with ".onnx" gives an ONNX file; weights beyond 2 GB lie in a file beside it. Any other name gives
-    a file of perframe's own (docs/saving.md). `key` encrypts such a file: a passphrase (str), or 32 bytes. A file at
-    the path is replaced when the new one is whole.
+    A name that ends with ".onnx" gives an ONNX file; weights beyond 2 GB lie in a file beside it. A name that ends with
+    ".perframe", or has no suffix, gives a file of perframe's own (docs/saving.md). `key` encrypts such a file: a
+    passphrase (str), or 32 bytes. A file at the path is replaced when the new one is whole.
 
     Raises ModelError for a model that cannot be saved or a path that cannot be written, InputError for a wrong key or
     target, and MissingExtraError if `key` is given and the extra `encryption` is not installed.
@@ -34,6 +34,7 @@ def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -
     if isinstance(target, (str, Path)):
         path = Path(target)
         name = path.name
+        check_name(name)
     elif hasattr(target, "write"):
         path, name = None, str(getattr(target, "name", ""))
     else:

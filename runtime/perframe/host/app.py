@@ -17,8 +17,8 @@ from perframe.host.clock import Clock, SystemClock
 from perframe.host.failures import Failures
 from perframe.host.frame import Frame, TimeControls, Timeline
 from perframe.host.input import CloseEvent, Event, Input
-from perframe.host.interrupts import hide_own_frames
-from perframe.host.pixels import Pixels, as_path, write_png
+from perframe.host.interrupts import show_user_alone
+from perframe.host.pixels import Pixels, as_path, picture_format, write_picture
 from perframe.host.progress import CompilingBar
 from perframe.host.reload import Reloader
 from perframe.host.script import AnyScript, Script, ScriptList
@@ -138,7 +138,7 @@ class App(TimeControls, TaskControls):
                 try:
                     self.loop_once()
                 except KeyboardInterrupt as interrupt:
-                    hide_own_frames(interrupt)
+                    show_user_alone(interrupt)
                     raise
 
     def loop_once(self) -> Frame:
@@ -211,16 +211,17 @@ class App(TimeControls, TaskControls):
             self._reloader.watch(file, callback, owner)
 
     def screenshot(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture to a PNG file: when this frame is rendered, if called in a hook; otherwise now. After `run`
-        it is the picture of its last frame.
+        """Write the picture to a file: when this frame is rendered, if called in a hook; otherwise now. After `run` it
+        is the picture of its last frame. The suffix names the format: .png, .jpg, .webp or .bmp.
 
         The file appears only when it is complete. Raises PerframeError for a window between two frames, because a
         window keeps no picture that it has shown, and InputError for a file that cannot be written. Such an error of a
         hook's screenshot is reported like those of scripts.
         """
         file = as_path(path, "a screenshot")
+        picture_format(file)
         if self._last_picture is not None and not self._in_frame:
-            write_png(self._last_picture, file)
+            write_picture(self._last_picture, file)
             return
         self._require_open()
         self._screenshots.append(file)
@@ -311,7 +312,7 @@ class App(TimeControls, TaskControls):
         pixels = self.surface.read_pixels() if paths else None
         for path in paths:
             try:
-                write_png(pixels, path)
+                write_picture(pixels, path)
             except InputError as error:
                 if not self._in_frame or not self._goes_on(f"screenshot {path.name}", error):
                     raise

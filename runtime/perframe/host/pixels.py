@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import moderngl
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
+FORMATS = {"": "PNG", ".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP", ".bmp": "BMP"}  # by suffix
 
 
 def fit(pixels: np.ndarray[Any, Any], size: tuple[int, int]) -> Pixels:
@@ -111,17 +112,27 @@ def as_path(path: Any, what: str) -> Path:
         raise InputError(f"{what} is a path, and got {path!r}") from None
 
 
-def write_png(pixels: Any, path: Path) -> None:
-    """Write a picture to a PNG file, which appears only when it is complete. Raises InputError if it cannot."""
+def picture_format(path: Path) -> str:
+    """The format that a picture file's suffix names; PNG without a suffix. Raises InputError for another suffix."""
+    found = FORMATS.get(path.suffix.lower())
+    if found is None:
+        known = ", ".join(filter(None, FORMATS))
+        raise InputError(f"{path.name!r} is not the name of a picture: its suffix must be one of {known}")
+    return found
+
+
+def write_picture(pixels: Any, path: Path) -> None:
+    """Write a picture file of the suffix's format, which appears only when it is complete. Raises InputError."""
     from PIL import Image
 
-    part = path.parent / f".{path.name}.{os.getpid()}.part"
+    part, kind = path.parent / f".{path.name}.{os.getpid()}.part", picture_format(path)
+    quality = {"quality": 95} if kind in ("JPEG", "WEBP") else {}
     try:
-        Image.fromarray(pixels).save(part, format="PNG")
+        Image.fromarray(pixels).save(part, format=kind, **quality)
         part.replace(path)
     except (OSError, ValueError) as error:
-        kind = MissingFolderError if isinstance(error, FileNotFoundError) else InputError
-        raise kind(f"the screenshot {str(path)!r} cannot be written: {error}") from error
+        wrong = MissingFolderError if isinstance(error, FileNotFoundError) else InputError
+        raise wrong(f"the screenshot {str(path)!r} cannot be written: {error}") from error
     finally:
         with suppress(OSError, ValueError):
             part.unlink(missing_ok=True)

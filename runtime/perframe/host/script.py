@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Coroutine, Iterator
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from perframe.errors import InputError
@@ -13,6 +15,8 @@ from perframe.host.tasks import Task
 
 if TYPE_CHECKING:
     from perframe.host.app import App
+
+log = logging.getLogger("perframe")
 
 AnyScript = Any
 """A Script, or a function that is called as a script's `update`. It may have the parameters `frame` and `app`."""
@@ -35,6 +39,13 @@ class Script:
     tasks continue."""
     is_overlay: bool = False
     """Whether `render` runs after that of the other scripts, whatever the order in which they were added."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say when `app` is there; called for an attribute that is missing."""
+            hint = ": an app sets it before it calls `awake`, and it is not there in `__init__`" * (name == "app")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
     def awake(self) -> Hook:
         """Called as soon as the script is added to an app."""
@@ -108,7 +119,9 @@ class ScriptList:
 
     def accept(self, given: AnyScript) -> Script:
         """Return the script, or one that calls the function. Raises InputError if it cannot be added."""
-        if isinstance(given, type) or not (isinstance(given, Script) or callable(given)):
+        if isinstance(given, type):
+            raise InputError(f"{given.__name__} is a class: pass an object of it, {given.__name__}()")
+        if not (isinstance(given, Script) or callable(given)):
             raise InputError(f"{given!r} is not a perframe.Script, an object of such a class, or a function")
         script: Script = given if isinstance(given, Script) else FunctionScript(given)
         if any(_is_given(one, given) for one in self):
@@ -125,7 +138,12 @@ class ScriptList:
         raise InputError(f"{getattr(script, '__qualname__', type(script).__name__)} is not part of the app")
 
     def add(self, script: Script) -> None:
-        """Add a script: `awake` runs now, `start` when the next frame begins. If `awake` fails, it is not added."""
+        """Add a script: `awake` runs now, `start` when the next frame begins. If `awake` fails, it is not added.
+
+        Methods that look like a misspelt hook are logged.
+        """
+        for method, hook in _misspelt(type(script)):
+            log.warning("%s.%s is never called: is it the hook `%s`?", name_of(script), method, hook)
         self._call(script, "awake")
         self._waiting.append(script)
 
@@ -213,6 +231,24 @@ class ScriptList:
             task = self._start_coroutine(coroutine, name, script)
             if not task.done and hook != "on_event":
                 self._under_way[key] = task
+
+
+def _plain(name: str) -> str:
+    """A method's name as one compares it: onUpdate, on_update and Update are alike."""
+    return name.replace("_", "").lower().removeprefix("on")
+
+
+_HOOKS = {_plain(name): name for name, value in vars(Script).items() if inspect.isfunction(value)}
+
+
+def _misspelt(kind: type[Script]) -> Iterator[tuple[str, str]]:
+    """The methods of a class that look like hooks which it lacks, each with the hook's name."""
+    for name in dir(kind):
+        if name.startswith("_") or hasattr(Script, name) or not inspect.isfunction(getattr(kind, name)):
+            continue
+        for close in get_close_matches(_plain(name), _HOOKS, 1, 0.85):
+            if getattr(kind, _HOOKS[close]) is getattr(Script, _HOOKS[close]):
+                yield name, _HOOKS[close]
 
 
 def _is_overlay(script: Script) -> bool:

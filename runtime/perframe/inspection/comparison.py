@@ -213,21 +213,12 @@ def error_marks(comparisons: Sequence[Comparison]) -> dict[str, Mark]:
 
 
 def show(comparisons: Sequence[Comparison], console: Console, outputs: Sequence[str] = (), most: int = 20) -> None:
-    """Print a table of the largest errors, the errors of the model's outputs, and the layer where errors begin."""
-    from rich.table import Table
+    """Print the largest errors, the errors of the model's outputs, and the layer where errors begin."""
     from rich.text import Text
 
     values = [one for one in comparisons if isinstance(one, ValueComparison)]
     origins = [one for one in values if one.is_origin]
-    table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for column in ("apart", "of the largest", "inputs" if values else "at"):
-        table.add_column(column, justify="right")
-    for one in sorted(comparisons, key=lambda one: -one.relative)[:most]:
-        style = "" if one.agrees else "red" if values and one not in origins else "bold red"
-        last = f"{one.inherited:.2g}" if isinstance(one, ValueComparison) else str(one.at)
-        figures = (f"{one.apart:.3g}", f"{one.relative:.2g}", last)
-        table.add_row(Text(one.layer, style), Text(one.op), Text(f"{one.output} {one.dtype} {one.shape}"), *figures)
-    console.print(table)
+    _show_rows(sorted(comparisons, key=lambda one: -one.relative)[:most], console)
     wrong = [one for one in comparisons if not one.agrees]
     if not values:
         count = f"{len(comparisons)} outputs of layers"
@@ -243,6 +234,39 @@ def show(comparisons: Sequence[Comparison], console: Console, outputs: Sequence[
         first = origins[0]
         where = f"layer {first.layer!r} ({first.op}), in {first.output!r}"
         console.print(Text(f"the difference begins at {where}", "bold red"))
+
+
+def _show_rows(comparisons: Sequence[Comparison], console: Console) -> None:
+    """Print comparisons, one line each. A name that is too long for that gets another line."""
+    from rich.text import Text
+
+    rows = [(one, _figures(one)) for one in comparisons]
+    heads = ("apart", "of the largest", "inputs")[: len(rows[0][1]) if rows else 2]
+    widths = [max(len(one) for one in column) for column in zip(heads, *(figures for _, figures in rows), strict=True)]
+    left = max(console.width - sum(widths) - 2 * len(widths), 0)
+
+    def line(text: str, figures: Sequence[str], style: str) -> Text:
+        numbers = "".join(f"  {figure:>{width}}" for figure, width in zip(figures, widths, strict=True))
+        return Text(f"{text:<{left}}{numbers}", style)
+
+    console.print(line("layer, operator and output", heads, "dim"))
+    for one, figures in rows:
+        begins = one.is_origin if isinstance(one, ValueComparison) else not one.agrees
+        style = "" if one.agrees else "bold red" if begins else "red"
+        name = one.layer if one.layer == one.output else f"{one.layer} → {one.output}"
+        text = f"{name}  {one.op} {one.dtype} {one.shape}"
+        if len(text) > left:
+            console.print(Text(name, style))
+            text = f"  {one.op} {one.dtype} {one.shape}"
+        if len(text) > left:
+            console.print(Text(text, style))
+            text = ""
+        console.print(line(text, figures, style))
+
+
+def _figures(one: Comparison) -> Sequence[str]:
+    figures = (f"{one.apart:.3g}", f"{one.relative:.2g}")
+    return (*figures, f"{one.inherited:.2g}") if isinstance(one, ValueComparison) else figures
 
 
 def relative_difference(ours: Array, theirs: Array) -> float:

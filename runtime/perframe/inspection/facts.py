@@ -10,10 +10,12 @@ from typing import IO, Any
 
 from perframe.errors import PerframeError
 from perframe.importers.loading import load
+from perframe.inspection.open_dims import choose_sizes
 from perframe.inspection.placement import placements
 from perframe.model import Layer, Model
+from perframe.model.dims import check_dims, shape_with
 from perframe.model.report import OptimizationReport
-from perframe.passes.work import Specs, closed, multiply_adds, spec_in
+from perframe.passes.work import Specs, multiply_adds, spec_in
 from perframe.sizes.partial import PartialTensor
 
 Dims = list[int | str | None] | None
@@ -33,9 +35,9 @@ class LayerFacts:
     """One layer. `shapes` are those of its outputs; None if a shape cannot be inferred. `parameters` counts the values
     of its constant inputs. `epilogue` names the operators that were fused into it.
 
-    `multiply_adds` are those of a product or a convolution, and `bytes` the size of all inputs and outputs, with open
-    dims as 1; None where they are not known. `backends` says for each backend why the layer runs elsewhere: "" if it
-    runs there, and "?" if that depends on a shape which is not known.
+    `multiply_adds` are those of a product or a convolution, and `bytes` the size of all inputs and outputs, with the
+    model's `sizes`; None where they are not known. `backends` says for each backend why the layer runs elsewhere: "" if
+    it runs there, and "?" if that depends on a shape which is not known.
     """
 
     name: str
@@ -56,7 +58,9 @@ class LayerFacts:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What `inspect` found. `operators` counts layers by operator, before the passes (in the file) and after."""
+    """What `inspect` found. `operators` counts layers by operator, before the passes (in the file) and after. `sizes`
+    are those of open dims in all costs.
+    """
 
     name: str
     producer: str
@@ -70,6 +74,7 @@ class ModelFacts:
     multiply_adds: int | None
     operators: dict[str, list[int]] = field(default_factory=dict)
     report: OptimizationReport | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
 
 
 def inspect(
@@ -79,13 +84,15 @@ def inspect(
 ) -> ModelFacts:
     """Return the facts about a model, or about anything that `load` takes.
 
-    `as_filed` is the model before the passes, to compare with. Open dims count as 1 unless `dims` names them. Raises
-    ModelError; InferenceError if a layer does not fit its inputs.
+    `as_filed` is the model before the passes, to compare with. Costs need sizes for open dims: those of `dims`, and
+    likely ones for the others. Raises ModelError; InferenceError if a layer does not fit its inputs.
     """
     model = model if isinstance(model, Model) else load(model)
+    check_dims(model.name, model.inputs, dims or {})
     constants = model.constants
     model.infer()
-    sized = _sized(model, dims or {})
+    sizes = {**(dims or {}), **choose_sizes(model, dims or {}).sizes}
+    sized = _sized(model, sizes)
     layers = [_layer(layer, sized) for layer in model.layers]
     counted = [layer.multiply_adds for layer in layers if layer.multiply_adds is not None]
     return ModelFacts(
@@ -101,19 +108,20 @@ def inspect(
         multiply_adds=sum(counted) if sized else None,
         operators=_operators(as_filed or model, model),
         report=model.report,
+        sizes=sizes if sized else {},
     )
 
 
-def _sized(model: Model, dims: Mapping[str, int]) -> Specs | None:
-    """The specs of all values with closed dims; None if the model does not take such sizes."""
+def _sized(model: Model, sizes: Mapping[str, int]) -> Specs | None:
+    """The specs of all values with these sizes of open dims; None if the model does not take such sizes."""
     given = {
-        value: PartialTensor(value.dtype, closed(value.shape, dims))
+        value: PartialTensor(value.dtype, shape_with(value, sizes))
         for value in model.inputs
         if value.kind == "tensor" and value.shape is not None
     }
     try:
         return model.specs(given)
-    except PerframeError:  # open dims of 1 do not fit: costs are not known
+    except PerframeError:  # costs are not known
         return None
 
 

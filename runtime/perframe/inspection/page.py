@@ -40,8 +40,8 @@ def write_page(
 ) -> None:
     """Write a page of a model, beside the model before the passes if `as_filed` is given.
 
-    Open dims count as 1 in costs, unless `dims` has them. The first of `marks` colors the graph when it opens. Raises
-    ModelError if the file cannot be written; a file of that name is then unchanged.
+    Costs need sizes for open dims: those of `dims`, and likely ones for the others. The first of `marks` colors the
+    graph when it opens. Raises ModelError if the file cannot be written; a file of that name is then unchanged.
     """
     write({Path(path): [page_text(model, as_filed, marks, dims, title).encode()]})
 
@@ -96,6 +96,7 @@ def _view(label: str, model: Model, dims: Mapping[str, int] | None, seen: dict[i
         "parameters": facts.parameters,
         "constant_bytes": facts.constant_bytes,
         "multiply_adds": facts.multiply_adds,
+        "sizes": facts.sizes,
     }
 
 

@@ -267,11 +267,20 @@ def Slice(
     return x.with_shape((None,) * len(x.shape) if cuts is None else [cut.count for cut in cuts])
 
 
+def _is_all(given: Known | None, number: int) -> bool:
+    """Whether an input's values are known and are this number."""
+    return given is not None and given.value is not None and bool((given.value == number).all())
+
+
 @Slice.form
 def _slice(inputs: Sequence[Known | None], outputs: Sequence[Known]) -> list[View]:
     x = inputs[0]
     assert x is not None
-    bounds = [None if value is None else [int(v) for v in value.value.ravel()] for value in (*inputs, None, None)[1:5]]  # type: ignore[union-attr]
+    _, starts, ends, axes, steps = (*inputs, None, None)[:5]
+    if _is_all(starts, 0) and (steps is None or _is_all(steps, 1)):  # the output's shape says where it ends
+        return [View(tuple(outputs[0].shape), row_major(x.shape))]
+    given = (None if value is None else value.value for value in (starts, ends, axes, steps))
+    bounds = [None if values is None else [int(v) for v in values.ravel()] for values in given]
     cuts = _cuts(x.shape, bounds) or []
     strides = row_major(x.shape)
     offset = sum(cut.first * stride for cut, stride in zip(cuts, strides, strict=True))

@@ -20,7 +20,7 @@ class Layer:
     """One operation. `inputs` and `outputs` are values; None stands for an absent optional one.
 
     Inputs and attributes can be read by the names of the operator's declaration, attributes with their defaults:
-    `layer.x`, `layer.axis`. A name given in place of a value is linked when the layer becomes part of a model.
+    `layer.x`, `layer.axis`. A name given instead of a value is linked when the layer becomes part of a model.
 
     `epilogue` is applied to each element of the first output. A layer with `on_host` is shape arithmetic and runs on
     the CPU, whatever the backend. With `channels_last` the layer's data (not its weights) has the channels as the last

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from perframe.errors import ModelError
+from perframe.model.dims import check_dims, shape_with
 from perframe.model.inference import Inference
 from perframe.model.layer import Layer
 from perframe.model.linking import linked
@@ -216,22 +217,16 @@ class Model:
         self._order, self._named = other._order, other._named
 
     def fix_dims(self, dims: Mapping[str, int]) -> None:
-        """Fix named dims of the inputs and outputs to sizes.
+        """Fix open dims of the inputs, and dims of the outputs that have the same names. A dim without a name is called
+        INPUT:AXIS.
 
         Raises ModelError for a name that no input has, and for a value that is not a size.
         """
-        if not isinstance(dims, Mapping):
-            raise ModelError(f"dims are sizes by the dims' names, such as {{'batch': 1}}, not {dims!r}")
-        for name, size in dims.items():
-            if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 0 <= size < 1 << 31:
-                raise ModelError(f"dim {name!r} must be an integer from 0, and is {size!r}")
-        known = {dim for value in self.inputs for dim in value.shape or () if isinstance(dim, str)}
-        unknown = {str(name) for name in dims} - known
-        if unknown:
-            raise ModelError(
-                f"{self.name} has no dim named {', '.join(sorted(unknown))}; it has {sorted(known) or 'no named dims'}"
-            )
-        for value in (*self.inputs, *self._outputs):
+        check_dims(self.name, self.inputs, dims)
+        for value in self.inputs:
+            if value.declared is not None:
+                value.declared = value.declared.with_shape(shape_with(value, dims))
+        for value in self._outputs:
             declared = value.declared
             if declared is not None and declared.shape is not None:
                 value.declared = declared.with_shape(declared.shape.with_dims(dims))

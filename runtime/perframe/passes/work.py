@@ -91,11 +91,6 @@ def spec_in(specs: Mapping[Value, PartialTensor] | None, value: Value) -> Partia
     return value.spec if specs is None else specs[value]
 
 
-def closed(shape: DynamicTensorShape | None, dims: Mapping[str, int] | None = None) -> DynamicTensorShape | None:
-    """Return a shape with its open dims as 1, or as `dims` names them."""
-    sizes = dims or {}
-    return (
-        None
-        if shape is None
-        else DynamicTensorShape([dim if isinstance(dim, int) else sizes.get(dim or "", 1) for dim in shape])
-    )
+def closed(shape: DynamicTensorShape | None) -> DynamicTensorShape | None:
+    """Return a shape with its open dims as 1."""
+    return None if shape is None else DynamicTensorShape([dim if isinstance(dim, int) else 1 for dim in shape])

@@ -93,11 +93,12 @@ def _film(sink: Sink, picture: Picture, result: Result, step: Step) -> None:
 
 
 def _store(settings: Settings, names: list[str], picture: Picture, result: Result, _step: Step) -> None:
-    """Write a result into the folder, named like its picture's file, or by its number."""
+    """Write a result into its file, or into the folder: named like its picture's file, or by its number."""
     stem = names[picture.index] if names else f"{picture.index:06d}"
-    path = Path(settings.out) / stem
+    suffix = (settings.suffix or ".png") if isinstance(result, np.ndarray) else ".npz"
+    path = Path(settings.out) if settings.is_one_file else Path(settings.out) / f"{stem}{suffix}"
     if isinstance(result, np.ndarray):
-        save_picture(result, path.with_name(f"{stem}{settings.suffix or '.png'}"))
+        save_picture(result, path)
     else:
         arrays = dict(result)
 
@@ -105,7 +106,7 @@ def _store(settings: Settings, names: list[str], picture: Picture, result: Resul
             with open(beside, "wb") as file:
                 write_npz(file, arrays)
 
-        write_whole(path.with_name(f"{stem}.npz"), save)
+        write_whole(path, save)
 
 
 def run_chunk(settings: str, first: int, stop: int) -> int:

@@ -67,7 +67,8 @@ def process(
 ) -> Processed:
     """Run a model, or a script of a frame loop, over every picture of a video, a folder or a picture, in order.
 
-    `out` is a video by its suffix, or else a folder: a file for each picture. Without a `script` the model's input is
+    `out` is a video by its suffix, a file (.png, .jpg, .npz ...) for the result of one picture, or else a folder with
+    a file for each picture. Without a `script` the model's input is
     the picture, (value * `scale` - `mean`) / `std` of values from 0 to 1, and its output is a picture again; if it has
     another form, or with `suffix=".npz"`, its outputs are written as .npz files. `dims` are values for named dims.
     `backend` is "auto" by default: a real GPU, or else the CPU.
@@ -106,6 +107,10 @@ def process(
     tell("reading the source", 0.0)
     feed = open_feed(settings.source, rate=rate, one_size=True)
     total = _total(feed, settings)
+    if settings.is_one_file:
+        if total != 1:
+            raise InputError(f"{out!r} is one file, and {feed.name} has {total} pictures: name a folder or a video")
+        settings = replace(settings, suffix=Path(settings.out).suffix.lower())
     settings = replace(settings, keeps_times=settings.is_video and rate is None and not feed.is_steady)
     with _alone(settings):
         _begin(settings, overwrite)
@@ -186,10 +191,11 @@ def _check(settings: Settings, jobs: int) -> None:
         raise InputError(f"there is no script {split_script(settings.script)[0]!r}")
     if settings.suffix not in ("", ".npz", *PICTURES):
         raise InputError(f"suffix is .npz or one of {', '.join(PICTURES)}, not {settings.suffix!r}")
-    if settings.is_video and settings.suffix:
-        raise InputError(f"{out.name} is a video: `suffix` is for the files of a folder")
-    if not settings.is_video and out.suffix and not out.is_dir():
-        raise InputError(f"{str(out)!r} is neither a video (.mp4, .mkv, ...) nor a folder")
+    is_file = settings.is_video or settings.is_one_file
+    if is_file and settings.suffix:
+        raise InputError(f"{out.name} is a file: `suffix` is for the files of a folder")
+    if not is_file and out.suffix and not out.is_dir():
+        raise InputError(f"{str(out)!r} is not a video (.mp4, .mkv ...), a picture (.png, .jpg ...), .npz or a folder")
     if not out.parent.is_dir():
         raise InputError(f"{str(out)!r} cannot be written: there is no folder {str(out.parent)!r}")
     _check_apart(Path(settings.source), out, settings.work)
@@ -241,10 +247,10 @@ def _begin(settings: Settings, overwrite: bool) -> None:
         for folder in (settings.work, out):
             remove_unfinished(folder)
         return
-    elif out.exists() and (settings.is_video or any(out.iterdir())):
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{str(out)!r} is there already: choose another name, or `overwrite` it (--overwrite)")
     _clear(settings.work)  # without a plan nothing was done
-    if not settings.is_video:
+    if not (settings.is_video or settings.is_one_file):
         out.mkdir(exist_ok=True)
     text = json.dumps(settings.identity(), indent=2)
     write_whole(plan, lambda beside: beside.write_text(text, encoding="utf-8"))

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perframe.media.picture import VIDEOS
+from perframe.media.picture import PICTURES, VIDEOS
 from perframe.tensor import BackendType
 
 CHUNK = 240  # pictures
@@ -65,8 +65,14 @@ class Settings:
 
     @property
     def is_video(self) -> bool:
-        """Whether the result is a video; a folder otherwise."""
+        """Whether the result is a video."""
         return Path(self.out).suffix.lower() in VIDEOS
+
+    @property
+    def is_one_file(self) -> bool:
+        """Whether the result is one picture, or one file of arrays."""
+        out = Path(self.out)
+        return out.suffix.lower() in (".npz", *PICTURES) and not out.is_dir()
 
     def chunk_file(self, chunk: Chunk) -> Path:
         """The file that is there when a chunk is done: its part of a video, or an empty one."""

@@ -36,6 +36,9 @@ Array = NDArray[Any]
 Transforms = TextureTransform | Sequence[TextureTransform] | None
 
 
+_STAY_ON_GPU = "the pixels must leave the GPU; with a worker on gpu_compute or gpu_pixel they stay there"
+
+
 class TextureConverter:
     """Converts textures in the caller's GL context. Pictures may also be arrays, H x W x C, of uint8, float32 or
     float16; they need no `ctx`.
@@ -115,7 +118,7 @@ class TextureConverter:
     def _bring(self, tensor: Tensor, target: Storage) -> None:
         """Download what was computed on the GPU for a tensor on the CPU."""
         if tensor.backend_type is BackendType.CPU:
-            FrameState.blocking("TextureConverter.to_tensor() into a tensor on the CPU")
+            FrameState.blocking("TextureConverter.to_tensor() into a tensor on the CPU", _STAY_ON_GPU)
             tensor.upload(target.download(tensor.shape, tensor.dtype))
 
     def upload(self, picture: Array, texture: Any) -> None:

@@ -150,17 +150,18 @@ class TextureTransform:
             raise InputError(
                 f"{batch} pictures fill a tensor of rank 4 with a batch of {batch}; this is {tensor.shape}"
             )
+        name = repr(tensor.name) if tensor.name else "this one"
         if len(shape) != 3 or tensor.dtype not in (DataType.FLOAT32, *WHOLE_RANGES):
             raise InputError(
-                "a picture is a float32 tensor, or one of uint8 or int8, of rank 3, or of rank 4 with a batch of 1; "
-                f"{tensor.name!r} is {tensor.dtype} {tensor.shape}"
+                "a picture is a tensor of float32, uint8 or int8, of rank 3, or of rank 4 with a batch of 1; "
+                f"{name} is {tensor.dtype} {tensor.shape}"
             )
         channels, height, width = shape if self.layout == "NCHW" else (shape[2], shape[0], shape[1])
         if not 1 <= channels <= 4 or not height or not width:
             other, of_other = ("NHWC", shape[2]) if self.layout == "NCHW" else ("NCHW", shape[0])
             advice = f'; layout="{other}" takes it as {other}' if 1 <= of_other <= 4 else ""
             raise InputError(
-                f"a picture has one to four channels, and pixels; {tensor.name!r} {tensor.shape} as {self.layout} has "
+                f"a picture has one to four channels, and pixels; {name} {tensor.shape} as {self.layout} has "
                 f"{channels} channels of {height} × {width} pixels{advice}"
             )
         if channels > len(self.swizzle) and not self.broadcast:

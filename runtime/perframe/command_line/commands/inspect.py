@@ -76,22 +76,22 @@ def write_graph(path: Path, name: str, optimize: bool, dims: dict[str, int], pro
     model = loaded_model(name, dims=dims) if optimize else as_filed
     with progress_bar() as step:
         step(f"times the layers on {_place(profile)}" if profile else "", 0.2)
-        marks = {f"time on {_place(profile)}": Mark(_seconds(model, dims, profile), "s")} if profile else None
+        marks = {f"time on {_place(profile)}": Mark(_seconds(model, profile), "s")} if profile else None
         step("draws the page", 0.8)
-        write_page(path, model, as_filed if optimize else None, marks, dims, name)
+        write_page(path, model, as_filed if optimize else None, marks, title=name)
 
 
 def _place(backend: str) -> str:
     return "the cpu" if backend == "cpu" else backend
 
 
-def _seconds(model: Model, dims: dict[str, int], backend: BackendName, repeats: int = 5) -> dict[str, float]:
+def _seconds(model: Model, backend: BackendName, repeats: int = 5) -> dict[str, float]:
     """The time of each layer on a backend by its name, in seconds. The backend may run several layers as one."""
     from perframe.command_line.sources import model_inputs
     from perframe.execution.worker import Worker
 
     seconds: dict[str, float] = {}
-    arrays, _ = model_inputs(model, (), dims, likely=True)
+    arrays, _ = model_inputs(model, likely=True)
     with Worker(model, backend) as worker:
         for output in worker.schedule(arrays).report(repeats):
             seconds[output.layer] = seconds.get(output.layer, 0.0) + (output.seconds or 0.0)
@@ -153,6 +153,8 @@ def show(facts: ModelFacts, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from perframe.inspection.open_dims import ChosenSizes
+
     console.print(Text(facts.name, "bold"))
     if facts.producer or facts.opsets:
         opsets = ", ".join(f"{domain} {version}" for domain, version in facts.opsets.items())
@@ -163,8 +165,11 @@ def show(facts: ModelFacts, console: Console) -> None:
     console.print(
         f"  {len(facts.layers)} layers, {len(facts.constants)} constants with {facts.parameters:,} values "
         f"({bytes_text(facts.constant_bytes)})"
-        + ("\n" if facts.multiply_adds is None else f", {facts.multiply_adds:,} multiply-adds\n")
     )
+    if facts.multiply_adds is not None:
+        sizes = f" with {ChosenSizes(facts.sizes)}" if facts.sizes else ""
+        console.print(Text(f"  {facts.multiply_adds:,} multiply-adds{sizes}"))
+    console.print()
     table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for title in ("parameters", "multiply-adds"):
         table.add_column(title, justify="right")

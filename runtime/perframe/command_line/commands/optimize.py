@@ -52,7 +52,7 @@ def optimize(
     if as_json:
         typer.echo(json.dumps(report.as_json(), indent=2))
     else:
-        show(loaded.name, report, console(), explain)
+        show(loaded, report, console(), explain)
         if out is not None:
             say(f"{out}: {out.stat().st_size:,} bytes")
 
@@ -75,15 +75,17 @@ def explained(model: Model, stop_after: int | None = None) -> OptimizationReport
         return optimize(model, evaluator(), progress, stop_after, explain=True)
 
 
-def show(name: str, report: OptimizationReport, console: Console, explain: bool) -> None:
+def show(model: Model, report: OptimizationReport, console: Console, explain: bool) -> None:
     """Print the report for a person: the sums, and with `explain` each pass with what it did and refused, and where
     layers come from.
     """
     from rich.table import Table
     from rich.text import Text
 
-    console.print(Text(name, "bold"))
+    console.print(Text(model.name, "bold"))
     console.print(f"  {_sizes(report.before)}\n  {_sizes(report.after)} after the passes")
+    if any(value.shape is not None and not value.shape.is_static for value in model.inputs):
+        console.print("  multiply-adds are those of open dims of 1, which --dims changes")
     if not explain:
         return
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))

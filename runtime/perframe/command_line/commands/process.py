@@ -23,7 +23,7 @@ from perframe.command_line.progress import progress_bar
 
 def process(
     source: Annotated[str, typer.Argument(metavar="VIDEO_OR_FOLDER", help="Video, picture, or folder of pictures.")],
-    out: Annotated[Path, typer.Option(metavar="OUT", help="Video file, or folder with one file per picture.")],
+    out: Annotated[Path, typer.Option(metavar="OUT", help="Video, picture or .npz file, or a folder.")],
     model: Annotated[str, typer.Option(help="Model file, or the name of a known model.")] = "",
     script: Annotated[str, typer.Option(metavar="S.py[:NAME]", help="Script to run instead of a model.")] = "",
     backend: BackendOption = "auto",
@@ -84,7 +84,8 @@ def process(
         typer.echo(json.dumps(report, indent=2))
         return
     before = f", {done.resumed} of them before" * bool(done.resumed)
-    console().print(f"{done.pictures} pictures{before}, in {done.seconds:.1f} s: {done.out}", soft_wrap=True)
+    made = f"{done.pictures} picture{'s' * (done.pictures != 1)}"
+    console().print(f"{made}{before}, in {done.seconds:.1f} s: {done.out}", soft_wrap=True)
 
 
 def _size(text: str) -> tuple[int, int] | None:

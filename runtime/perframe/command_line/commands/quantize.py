@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,12 +70,11 @@ def quantize(
 
     check_name(out.name)
     normalization = Normalization(scale, parse_numbers(mean, "--mean"), parse_numbers(std, "--std"))
-    sizes = parse_dims(dims)
-    loaded = loaded_model(model, seed, dims=sizes)
-    data = calibration_data(static, loaded, sizes, normalization, runs) if static else None
+    loaded = loaded_model(model, seed, dims=parse_dims(dims))
+    data = calibration_data(static, loaded, normalization, runs) if static else None
     options = {"weights": weights, "activations": activations, "method": method, "per_tensor": per_tensor}
     options |= {"block_size": block_size, "exclude": exclude or (), "max_error": max_error}
-    found = examine(loaded, out, data, sizes, seed, **options)
+    found = examine(loaded, out, data, seed, **options)
     if html is not None:
         write(html, found)
     typer.echo(to_json(found)) if as_json else show(found, console())
@@ -113,9 +112,7 @@ class Quantized:
         ]
 
 
-def examine(
-    model: Model, path: Path, data: Iterable[Any] | None, dims: Mapping[str, int], seed: int, **options: Any
-) -> Quantized:
+def examine(model: Model, path: Path, data: Iterable[Any] | None, seed: int, **options: Any) -> Quantized:
     """Quantize a model, save it, and measure the errors: on the data, or else on one run of seeded random inputs.
 
     `options` are those of `quantize`. Raises its errors.
@@ -134,7 +131,7 @@ def examine(
             errors = measure_errors(model, made, samples)
         else:
             try:
-                random, _ = model_inputs(model, (), dims, seed, likely=True)
+                random, _ = model_inputs(model, seed=seed, likely=True)
                 errors = measure_errors(model, made, [random])
             except PerframeError as error:  # a model may want inputs of which the file says nothing
                 failure = str(error)

@@ -22,7 +22,8 @@ const Panel = {
     return `<h2>${escaped(data.title)}</h2><p class="kind">Click a layer, a block or an edge.</p>
       <table>${row("made by", escaped(data.producer))}${row("opsets", opsets)}
       ${row("layers", number(view.layers.length))}${row("parameters", number(view.parameters))}
-      ${row("constants", bytesText(view.constant_bytes))}${row("multiply-adds", number(view.multiply_adds))}</table>
+      ${row("constants", bytesText(view.constant_bytes))}${row("multiply-adds", number(view.multiply_adds))}
+      ${row("with", escaped(Object.entries(view.sizes).map(([name, size]) => `${name} = ${size}`).join(", ")))}</table>
       ${this.ends("inputs", view.inputs)}${this.ends("outputs", view.outputs)}
       <h3>operators</h3><table>${common.map(([op, count]) =>
         `<tr><td><a data-search="${escaped(op)}">${escaped(op)}</a></td><td class="number">${number(count)}</td></tr>`).join("")}</table>

@@ -40,4 +40,6 @@ def _is_noop(layer: Layer) -> bool:
         return layer.pads.constant is not None and not layer.pads.constant.any()
     if layer.op == "Concat":
         return len(layer.inputs) == 1
+    if layer.op == "Slice" and same:  # all elements, in order
+        return layer.steps is None or (layer.steps.constant is not None and bool((layer.steps.constant == 1).all()))
     return same and (layer.op == "Cast" or layer.declaration.alias or layer.op in ("Expand", "Tile"))

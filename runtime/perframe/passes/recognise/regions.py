@@ -74,17 +74,25 @@ def regions(model: Model, takes: Callable[[Layer], bool], fewest: int) -> Iterat
     caller may replace a region before it asks for the next one.
     """
     positions = {layer: at for at, layer in enumerate(model.layers)}
-    gone = set[Layer]()
+    gone, taken = set[Layer](), dict[Layer, bool]()  # a layer is asked for with each root and source near it
+
+    def accepts(layer: Layer) -> bool:
+        found = taken.get(layer)
+        if found is None:
+            found = taken[layer] = takes(layer)
+        return found
+
     for root in model.layers[::-1]:
-        if root in gone or not takes(root):
+        if root in gone or not accepts(root):
             continue
-        for source in _sources(root, takes, positions):
-            region = _between(source, root, takes, positions)
+        for source in _sources(root, accepts, positions):
+            region = _between(source, root, accepts, positions)
             if region is None or len(region.layers) < fewest:
                 continue
             yield region
             if not root.is_linked:  # it was replaced
                 gone.update(region.layers)
+                taken.clear()
                 break
 
 

@@ -22,7 +22,7 @@ class CpuFamily:
     """The functions of a family's file. `form` is the form of the layer for its shapes.
 
     - `compute(layer, form, arrays, outputs)` returns the outputs' values, computed by NumPy. Between plans, outputs are
-      partial tensors, or None if an input is no tensor.
+      partial tensors, or None if an input is not a tensor.
     - `lower(layer, form, inputs, outputs, scratch)` returns native steps, or None for dtypes without a kernel.
     - `takes_gaps(layer, inputs, outputs)` returns the values that may have gaps between their rows.
     - `overwrites(layer)` returns the index of the input that the layer may overwrite.

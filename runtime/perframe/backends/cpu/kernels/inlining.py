@@ -31,7 +31,7 @@ def inline(function: Any) -> Any:
 
 
 def spliced(function: Any) -> Any:
-    """Mark a helper whose statements Numba puts in place of its calls. A kernel with a large function, such as a tile's
-    product, compiles in half the time: LLVM optimizes the helpers of `inline` one by one, each with all that it calls.
+    """Mark a helper whose statements Numba puts where it is called. A kernel with a large function, such as a tile's
+    product, compiles in half the time: LLVM optimizes the helpers of `inline` one by one, with everything they call.
     """
     return njit(inline="always", **OPTIONS)(function)

@@ -66,8 +66,8 @@ class RightPanel(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What the sums begin with, and what is added at the end, which may have the address 0. With pitch 0 all rows begin
-    with one row.
+    """The values that the sums begin with, and the values that are added at the end, which may have the address 0.
+    With pitch 0 all rows begin with one row.
     """
 
     initial: int

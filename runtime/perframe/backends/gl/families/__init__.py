@@ -17,7 +17,7 @@ from perframe.tensor import DataType
 class GLFamily:
     """The functions of a family's file.
 
-    - `lower(call, tools)` returns kernels with all that they need.
+    - `lower(call, tools)` returns kernels with everything they need.
     - `supports(call)` returns the reason why no kernel can run a layer, or None.
     - `dims(form)` returns the lists of dims that the kernels keep in arrays of a fixed length.
     - `DTYPES` are those of inputs and outputs.

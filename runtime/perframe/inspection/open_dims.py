@@ -1,4 +1,4 @@
-"""Sizes for the dims that a model leaves open, where a command has to choose them."""
+"""Sizes for the dims that a model leaves open, where nobody gives them."""
 
 from __future__ import annotations
 
@@ -8,84 +8,102 @@ from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 from perframe.errors import PerframeError
+from perframe.model.dims import dim_names, shape_with
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 
 if TYPE_CHECKING:
     from perframe.model import Model
 
-Slot = str | tuple[str, int]  # a named dim, or an input and the axis of a dim without a name
 PICTURE_SIDES = (64, 224, 32, 28, 96, 128, 256, 320, 416, 512, 640)
 TEXT_LENGTHS = (128, 64, 32, 16, 8, 77, 256, 512)
 LENGTHS = (64, 224, 16, 8, 4, 2, 3)
 _TEXT, _SIDE, _BATCH = ("seq", "len", "token", "text"), ("height", "width", "rows", "columns"), ("batch",)
 _CHANNELS = (1, 2, 3, 4)
 _MOST_TRIALS = 400
+_FARTHEST_FIT = 64  # from a size that does not fit
 
 
 @dataclass(frozen=True)
 class ChosenSizes:
-    """Sizes that were chosen for open dims.
+    """Sizes that were chosen for open dims, by the dims' names (see `model.dims.dim_name`).
 
-    `sizes` are those of named dims and `shapes` those of inputs with open dims that have no name. `fits` tells whether
-    the layers' shapes fit with them, as far as shapes alone can say.
+    If the layers' shapes do not fit with them, as far as shapes alone can say, `fits` is False and `nearest` has the
+    nearest sizes that fit, for each dim where any are found.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     fits: bool = True
+    nearest: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether anything had to be chosen."""
-        return bool(self.sizes or self.shapes)
+        return bool(self.sizes)
 
     def __str__(self) -> str:
-        """The sizes, and the options that set them."""
-        said = []
-        if self.sizes:
-            listed = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
-            said.append(f"{listed} (open): --dims {','.join(f'{name}={size}' for name, size in self.sizes.items())}")
-        for name, shape in self.shapes.items():
-            text = "x".join(map(str, shape))
-            said.append(f"{name} = {text} (open): --input {name}=random:{text}")
-        return "; ".join(said)
+        """The sizes, and the option that sets them."""
+        if not self.sizes:
+            return ""
+        option = ",".join(f"{name}={size}" for name, size in self.sizes.items())
+        return f"{listed_sizes(self.sizes, self.nearest)} (open): --dims {option}"
 
 
-def choose_sizes(
-    model: Model, dims: Mapping[str, int], given: Mapping[str, Sequence[int]] | None = None, first_side: int = 64
-) -> ChosenSizes:
-    """Choose a size for each open dim that `dims` does not name and that no shape in `given`, by input, decides.
+def listed_sizes(sizes: Mapping[str, int], nearest: Mapping[str, Sequence[int]]) -> str:
+    """Sizes as text, with the nearest that fit, such as "h = 90 (88 or 96 fits), w = 64"."""
+    return ", ".join(
+        f"{name} = {size}" + (f" ({' or '.join(map(str, nearest[name]))} fits)" if name in nearest else "")
+        for name, size in sizes.items()
+    )
+
+
+def choose_sizes(model: Model, known: Mapping[str, int], first_side: int = 64) -> ChosenSizes:
+    """Choose a size for each open dim that `known` does not name.
 
     A batch is 1. A picture's side is `first_side`, another usual side, or a size that the model's own constants
     suggest: the first for which all shapes fit. Nothing else is 1 unless no other size fits.
     """
-    shapes = {name: tuple(shape) for name, shape in (given or {}).items()}
-    known = dict(dims)
-    for value in model.inputs:
-        known |= {
-            dim: size
-            for dim, size in zip(value.shape or (), shapes.get(value.name, ()), strict=False)
-            if isinstance(dim, str) and dim not in dims
-        }
-    slots = _slots(model, known, shapes)
-    trials = islice(_trials(slots, model, first_side), _MOST_TRIALS)
-    first: dict[Slot, int] | None = None
-    for sizes in trials:
+    slots = _slots(model, known)
+    first: dict[str, int] | None = None
+    for sizes in islice(_trials(slots, model, first_side), _MOST_TRIALS):
         first = first if first is not None else sizes
-        if _fits(model, {**known, **sizes}, shapes):
-            return _chosen(model, known, sizes, shapes, True)
-    return _chosen(model, known, first or {}, shapes, not slots)
+        if fits(model, {**known, **sizes}):
+            return ChosenSizes(sizes)
+    return ChosenSizes(first or {}, False, nearest_sizes(model, first or {}))
 
 
-def _slots(model: Model, known: Mapping[str, int], given: Mapping[str, Any]) -> dict[Slot, str]:
-    """The open dims and their kinds."""
-    slots: dict[Slot, str] = {}
+def sizes_of(model: Model, given: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """The sizes of open dims that the shapes in `given`, by input, have."""
+    return {
+        name: size
+        for value in model.inputs
+        for name, size in zip(dim_names(value), given.get(value.name, ()), strict=False)
+        if name is not None
+    }
+
+
+def nearest_sizes(model: Model, sizes: Mapping[str, int]) -> dict[str, list[int]]:
+    """For each of these sizes that does not fit the layers, whatever size the other dims have: the next smaller and the
+    next larger size that fit. A dim without any within 64 is left out.
+    """
+    found = {}
+    for name, size in sizes.items():
+        if not fits(model, {name: size}):
+            below, above = range(size - 1, max(size - _FARTHEST_FIT, 0), -1), range(size + 1, size + _FARTHEST_FIT + 1)
+            nearest = [next((other for other in near if fits(model, {name: other})), None) for near in (below, above)]
+            if any(nearest):
+                found[name] = [other for other in nearest if other is not None]
+    return found
+
+
+def _slots(model: Model, known: Mapping[str, int]) -> dict[str, str]:
+    """The open dims, by name, and their kinds."""
+    slots: dict[str, str] = {}
     for value in model.inputs:
         shape = value.shape
-        if value.kind != "tensor" or shape is None or value.name in given:
+        if value.kind != "tensor" or shape is None:
             continue
-        for axis, dim in enumerate(shape):
-            if not isinstance(dim, int) and dim not in known:
-                slots.setdefault(dim if isinstance(dim, str) else (value.name, axis), _kind(dim, axis, shape))
+        for axis, (name, dim) in enumerate(zip(dim_names(value), shape, strict=True)):
+            if name is not None and name not in known:
+                slots.setdefault(name, _kind(dim, axis, shape))
     return slots
 
 
@@ -106,7 +124,7 @@ def _kind(name: Any, axis: int, shape: Sequence[Any]) -> str:
     return "batch" if axis == 0 and len(shape) > 1 else "length"
 
 
-def _trials(slots: Mapping[Slot, str], model: Model, first_side: int) -> Iterator[dict[Slot, int]]:
+def _trials(slots: Mapping[str, str], model: Model, first_side: int) -> Iterator[dict[str, int]]:
     """Sizes for all open dims: those of one kind alike first, then mixed."""
     own = _own_sizes(model)
     sides = dict.fromkeys((first_side, *PICTURE_SIDES, *own))
@@ -148,35 +166,15 @@ def _own_sizes(model: Model) -> list[int]:
     return list(found)
 
 
-def _fits(model: Model, sizes: Mapping[Any, int], given: Mapping[str, tuple[int, ...]]) -> bool:
+def fits(model: Model, sizes: Mapping[str, int]) -> bool:
     """Whether the shapes of all layers fit."""
-    inputs = {}
-    for value in model.inputs:
-        shape = given.get(value.name) or _shape(value, sizes)
-        if value.kind == "tensor" and shape is not None:
-            inputs[value] = PartialTensor(value.dtype, DynamicTensorShape(shape))
+    inputs = {
+        value: PartialTensor(value.dtype, DynamicTensorShape(shape))
+        for value in model.inputs
+        if value.kind == "tensor" and (shape := shape_with(value, sizes)) is not None
+    }
     try:
         inferred = model.specs(inputs)
     except PerframeError:
         return False
     return all(0 not in (spec.shape or ()) for spec in inferred.values() if spec.value is None)
-
-
-def _shape(value: Any, sizes: Mapping[Any, int]) -> tuple[Any, ...] | None:
-    """A declared shape with these sizes."""
-    if value.shape is None:
-        return None
-    return tuple(
-        dim if isinstance(dim, int) else sizes.get(dim if isinstance(dim, str) else (value.name, axis))
-        for axis, dim in enumerate(value.shape)
-    )
-
-
-def _chosen(
-    model: Model, known: Mapping[str, int], sizes: Mapping[Slot, int], given: Mapping[str, Any], fits: bool
-) -> ChosenSizes:
-    named = {slot: size for slot, size in sizes.items() if isinstance(slot, str)}
-    unnamed = {slot[0] for slot in sizes if isinstance(slot, tuple)}
-    every: dict[Any, int] = {**known, **sizes}
-    shapes = {value.name: _shape(value, every) or () for value in model.inputs if value.name in unnamed}
-    return ChosenSizes(named, shapes, fits)
