@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perframe as pf
+from perframe.layers import gather
 from perframe.layers.base import declaration
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.testing import Case, check
 
 NAMES = ("n", "c", "h", "w")
 PICTURE = ("n", "c", "h", "w")
@@ -107,3 +110,11 @@ def test_formulas_of_dims(kind: Kind, sizes: dict[str, int]) -> None:
         return
     for made, known in zip(open_outputs, concrete, strict=True):
         assert made.shape is not None and made.shape.with_dims(sizes) == known.shape
+
+
+def test_the_runner_finds_sizes_that_are_used_as_ints(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case("", "GatherND", [np.zeros((2, 3), np.float32), np.zeros((4, 2), np.int64)])
+    check(case, "cpu")
+    monkeypatch.setattr(gather, "specialized", operator.index)
+    with pytest.raises(AssertionError, match=r"gather\.py:\d+"):
+        check(case, "cpu")

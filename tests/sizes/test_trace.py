@@ -14,8 +14,19 @@ from hypothesis import strategies as st
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.refit.arithmetic import CpuChooser, NativeArithmetic
 from perframe.sizes.arithmetic import SizeArithmetic
+from perframe.sizes.names import named
 from perframe.sizes.open_dims import OpenDims, Positions
-from perframe.sizes.size import SymbolicKeyError, at_least, at_most, is_less, is_symbolic, known_factor, plain
+from perframe.sizes.scope import NotKnownError
+from perframe.sizes.size import (
+    SymbolicKeyError,
+    at_least,
+    at_most,
+    is_less,
+    is_symbolic,
+    known_factor,
+    plain,
+    specialized,
+)
 from perframe.sizes.tables import key_of, look_up, remembered
 from perframe.sizes.trace import Trace
 from perframe.tensor.storage import address_of
@@ -153,6 +164,31 @@ def test_what_one_guard_says_decides_the_next() -> None:
 def test_a_bare_value_makes_the_formulas_hold_for_it_alone() -> None:
     for take in (range, str, float, np.zeros, lambda n: [0] * n, lambda n: n / 2, lambda n: f"{n}", lambda n: 2**n):
         assert holds((5, 9), lambda n, t, take=take: take(n), (5, 3), (6, 9)) == [True, False]  # type: ignore[misc]
+
+
+def test_uses_as_an_int_are_noted_unless_said() -> None:
+    trace = Trace([5])
+    (n,) = trace.sizes
+    assert specialized(n) == 5 and not is_symbolic(specialized(n)) and not trace.losses
+    assert np.zeros(n).size == 5
+    assert len(trace.losses) == 1 and trace.losses[0].startswith(__file__)  # and not a line of NumPy
+    assert trace.arithmetic([]).evaluate([6]) is None
+
+
+def test_sizes_of_two_scopes_do_not_mix() -> None:
+    (n,), (m,) = Trace([5]).sizes, Trace([5]).sizes
+    for mix in (lambda: n + m, lambda: n // m, lambda: n < m, lambda: named("n") * n, lambda: n == named("n")):
+        with pytest.raises(NotKnownError):
+            mix()
+
+
+def test_products_stay_small() -> None:
+    """A file may square a size again and again."""
+    trace = Trace([2])
+    (n,) = trace.sizes
+    for _ in range(9):
+        n = n * n
+    assert plain(n) == 2 ** (2**9) and trace.arithmetic([n]).evaluate([3]) is None
 
 
 def test_a_size_passes_for_an_int() -> None:

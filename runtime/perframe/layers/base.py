@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.layers.attributes import ANYTHING, Kind, kind_by_default, kind_of
 from perframe.layers.homes import family_at
-from perframe.layers.shape_arithmetic import FOLLOWED, MAX_VALUES, Numbers, is_followed, numbers_of
+from perframe.layers.shape_arithmetic import FOLLOWED, MAX_VALUES, Values, is_followed, numbers_of
 from perframe.layers.traits import Drawn, Pointwise, Traits
 from perframe.sizes.partial import PartialTensor
 from perframe.sizes.size import is_symbolic, plain
@@ -242,7 +242,7 @@ def _said(error: Exception) -> str:
 class _SameValues:
     """The form of a layer that gives its input another shape."""
 
-    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Numbers:
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
         """Return the values of the first input."""
         assert inputs[0] is not None
         return numbers_of(inputs[0])

@@ -14,7 +14,7 @@ from perframe.layers.attributes import Flag
 from perframe.layers.base import Attributes, Declaration, Known, full_name, register
 from perframe.layers.formula import keywords
 from perframe.layers.geometry import Ints, View, broadcast_strides, collapse
-from perframe.layers.shape_arithmetic import Numbers, each, numbers_of
+from perframe.layers.shape_arithmetic import Values, each, numbers_of
 from perframe.sizes.partial import PartialTensor, broadcast
 from perframe.tensor import DataType
 
@@ -50,7 +50,7 @@ class Elementwise:
     operands: tuple[int, ...]  # the inputs that are present
     conversion: Conversion | None = None  # of a layer that converts values into another dtype
 
-    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Numbers:
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
         """Apply the formula to the values of the operands."""
         columns, dtypes = [], []
         present = [inputs[index] for index in self.operands]

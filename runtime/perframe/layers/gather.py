@@ -13,7 +13,7 @@ from perframe.layers.attributes import Natural
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.layers.bounds import Bounds
 from perframe.layers.geometry import Ints, row_major
-from perframe.layers.shape_arithmetic import Numbers, numbers_of
+from perframe.layers.shape_arithmetic import Values, numbers_of
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.sizes.size import specialized
 
@@ -32,7 +32,7 @@ class Indexing:
         """The bounds of the indices."""
         return (Bounds(1, (self.size,)),)
 
-    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Numbers:
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
         """Return the values at known indices; all others are unknown."""
         x, indices = inputs[:2]
         assert x is not None and indices is not None

@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from perframe.errors import InferenceError
-from perframe.layers.shape_arithmetic import Numbers, numbers_of
+from perframe.layers.shape_arithmetic import Values, numbers_of
 from perframe.sizes.partial import Dim, PartialTensor, derived
 from perframe.sizes.size import at_least, is_less, surely_less
 from perframe.sizes.tables import remembered
@@ -94,14 +94,14 @@ class View:
         shape, (strides,) = collapse(self.shape, (self.strides,))
         return View(shape, strides, self.offset)
 
-    def of(self, flat: Numbers) -> Numbers:
+    def of(self, flat: Values) -> Values:
         """Return the elements of an array that the view reads, in the view's shape."""
         if not math.prod(self.shape):
             return np.empty(self.shape, flat.dtype)
         steps = [stride * flat.itemsize for stride in self.strides]
         return np.lib.stride_tricks.as_strided(np.ascontiguousarray(flat).reshape(-1)[self.offset :], self.shape, steps)
 
-    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Numbers:
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
         """Return the values of the first input that the view reads."""
         assert inputs[0] is not None
         return self.of(numbers_of(inputs[0]))

@@ -11,7 +11,7 @@ import numpy as np
 from perframe.errors import InferenceError
 from perframe.layers.base import Known, layer, normalize_axis
 from perframe.layers.geometry import Ints
-from perframe.layers.shape_arithmetic import Numbers, numbers_of
+from perframe.layers.shape_arithmetic import Values, numbers_of
 from perframe.sizes.partial import Dim, PartialTensor, dim_sum
 
 
@@ -22,7 +22,7 @@ class Joining:
     outer: int
     runs: Ints
 
-    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Numbers:
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
         """Return the values of the inputs, row by row."""
         parts = [numbers_of(value) for value in inputs if value is not None]
         return np.concatenate([part.reshape(self.outer, run) for part, run in zip(parts, self.runs, strict=True)], 1)

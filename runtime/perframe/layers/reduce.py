@@ -12,7 +12,7 @@ import numpy as np
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Declaration, Known, layer, normalize_axes, register
 from perframe.layers.geometry import Ints, View, collapse, row_major
-from perframe.layers.shape_arithmetic import Numbers, each, numbers_of
+from perframe.layers.shape_arithmetic import Values, each, numbers_of
 from perframe.layers.vocabulary import abs, log, sqrt
 from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor
 
@@ -77,7 +77,7 @@ class Reduction:
         """The number of input elements that one output element combines."""
         return math.prod(self.reduced)
 
-    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Numbers:
+    def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
         """Return the values of plain sums, products and extremes of integers; unknown for other reductions."""
         x, combine = inputs[0], _COMBINED.get(self.combine)
         assert x is not None

@@ -1,7 +1,7 @@
 """Shape arithmetic on partly known values: forms compute the values of their outputs with NumPy.
 
 A form takes part if it has `of_values`, which takes partial tensors as inputs and returns the values of an output, in
-any shape of the output's size. Numbers that follow from numbers alone are computed in the layer's dtype. All others are
+any shape of the output's size. Values that follow from numbers alone are computed in the layer's dtype. All others are
 computed with symbolic sizes, or are unknown (None) where the answer to a question depends on sizes.
 """
 
@@ -19,7 +19,7 @@ from perframe.sizes.scope import NotKnownError
 from perframe.sizes.size import Size, is_symbolic
 from perframe.tensor import DataType
 
-Numbers = NDArray[Any]  # numbers; as objects also symbolic sizes, and None for an unknown value
+Values = NDArray[Any]  # numbers; as objects also symbolic sizes, and None for an unknown value
 
 MAX_VALUES = 1024  # larger tensors are not shape arithmetic, and their values are not followed
 MAX_UNKNOWN = 64  # the limit for tensors without any known value
@@ -40,7 +40,7 @@ def is_followed(tensor: PartialTensor) -> bool:
     return size is not None and not is_symbolic(size) and size <= MAX_UNKNOWN
 
 
-def numbers_of(tensor: PartialTensor) -> Numbers:
+def numbers_of(tensor: PartialTensor) -> Values:
     """Return the values of a followed tensor as objects, None for each unknown one."""
     if tensor.values is not None:
         return np.asarray(tensor.values).astype(object)
@@ -65,8 +65,8 @@ def listed_of(numbers: PartialTensor, count: int) -> tuple[Dim, ...]:
 
 
 def each(
-    function: Callable[..., Any], columns: Sequence[Numbers], dtypes: Sequence[np.dtype[Any]], made: DataType
-) -> Numbers:
+    function: Callable[..., Any], columns: Sequence[Values], dtypes: Sequence[np.dtype[Any]], made: DataType
+) -> Values:
     """Apply `function` to one value of each column at a time. All columns and the result have the same length.
 
     Columns of objects may have symbolic and unknown values.
@@ -75,7 +75,7 @@ def each(
         with np.errstate(all="ignore"):
             found = function(*[column.astype(dtype) for column, dtype in zip(columns, dtypes, strict=True)])
             return np.broadcast_to(np.asarray(found).astype(made.numpy), columns[0].shape)
-    result: Numbers = np.full(columns[0].shape, None, object)
+    result: Values = np.full(columns[0].shape, None, object)
     numbers = np.array([all(map(_is_plain, row)) for row in zip(*columns, strict=True)], bool)
     with np.errstate(all="ignore"):
         if numbers.any():

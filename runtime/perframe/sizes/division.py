@@ -77,8 +77,10 @@ def _by_number(scope: SizeScope, terms: Terms, by: int) -> Terms:
 
 
 def _is_negative(terms: Terms) -> bool:
-    """Whether no term but the number counts up. Such a quotient rounds up: -(-n // 8) is (n + 7) // 8."""
-    return any(terms) and all(count < 0 for product, count in terms.items() if product)
+    """Whether no term but the number counts up, or a number alone is negative. Such a quotient rounds up: -(-n // 8) is
+    (n + 7) // 8.
+    """
+    return max([count for product, count in terms.items() if product or len(terms) == 1], default=0) < 0
 
 
 def _rounded_up(terms: Terms, divisor: Terms) -> Terms:

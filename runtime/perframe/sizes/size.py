@@ -70,14 +70,17 @@ class Size:
             return self.__index__() * other
         if right is None:
             return NotImplemented
+        value = None if self.value is None else self.value * plain(other)
+        if not any(right):
+            return self._made(scale(self.terms, right[()]), value) if right else 0
         if len(self.terms) * len(right) > MAX_TERMS or _degree(self.terms) + _degree(right) > MAX_DEGREE:
             return self.scope.unwieldy(self, other)
-        return self._made(multiply(self.terms, right), None if self.value is None else self.value * plain(other))
+        return self._made(multiply(self.terms, right), value)
 
     __radd__, __rmul__ = __add__, __mul__
 
     def __neg__(self) -> Any:
-        return self * -1
+        return self._made(scale(self.terms, -1), None if self.value is None else -self.value)
 
     def __pos__(self) -> Any:
         return self
