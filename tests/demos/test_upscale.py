@@ -29,6 +29,7 @@ def rendered(ctx: Any, scene: Any, time: float, size: tuple[int, int]) -> np.nda
     target.use()
     scene.draw(time, size[0] / size[1])
     pixels = np.frombuffer(target.read(), np.uint8).reshape(size[1], size[0], 3)[::-1]
+    ctx.simple_framebuffer((1, 1)).use()  # moderngl would bind the released target again
     target.release()
     return pixels.transpose(2, 0, 1)[None].astype(np.float32) / 255
 
