@@ -13,7 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 from perframe.command_line.open_dims import ChosenSizes, choose_sizes
-from perframe.command_line.pictures import Input, Normalization, picture_array
+from perframe.command_line.pictures import ModelInput, Normalization, picture_array
 from perframe.errors import InputError, MissingFileError
 from perframe.importers.shipped import MODELS, known
 from perframe.media.picture import PICTURES
@@ -98,7 +98,7 @@ def parse_dims(text: str) -> dict[str, int]:
 
 
 def input_arrays(
-    inputs: Sequence[Input],
+    inputs: Sequence[ModelInput],
     given: Sequence[str] = (),
     dims: Mapping[str, int] | None = None,
     seed: int = 0,
@@ -120,7 +120,7 @@ def input_arrays(
     }
 
 
-def likely_dims(inputs: Sequence[Input]) -> dict[str, int]:
+def likely_dims(inputs: Sequence[ModelInput]) -> dict[str, int]:
     """A size for each named dim of a model's inputs, by its name: a picture, a text or one."""
     sizes = {}
     for wanted in inputs:
@@ -171,7 +171,7 @@ def model_inputs(
         if value.name in first:
             found = zip(value.shape or (), first[value.name].shape, strict=False)
             sizes |= {dim: size for dim, size in found if isinstance(dim, str) and dim not in dims}
-    inputs: list[Input] = [
+    inputs: list[ModelInput] = [
         SizedInput(one.name, one.dtype, chosen.shapes[one.name]) if one.name in chosen.shapes else one
         for one in model.inputs
     ]
@@ -189,7 +189,7 @@ def _is_file(value: str) -> bool:
 
 
 def likely_arrays(
-    model: Model, dims: Mapping[str, int], seed: int = 0, inputs: Sequence[Input] | None = None
+    model: Model, dims: Mapping[str, int], seed: int = 0, inputs: Sequence[ModelInput] | None = None
 ) -> dict[str, Array]:
     """An array for each input of a model: ones for masks, indices that a table has, else random values.
 
@@ -224,7 +224,7 @@ def random_array(random: np.random.Generator, shape: Sequence[int], dtype: DataT
     return np.asarray(values, dtype.numpy)
 
 
-def _by_name(inputs: Sequence[Input], given: Sequence[str]) -> dict[str, str]:
+def _by_name(inputs: Sequence[ModelInput], given: Sequence[str]) -> dict[str, str]:
     names = [wanted.name for wanted in inputs]
     values = {}
     for item in given:
@@ -240,7 +240,7 @@ def _by_name(inputs: Sequence[Input], given: Sequence[str]) -> dict[str, str]:
 
 def _array(
     value: str,
-    wanted: Input,
+    wanted: ModelInput,
     dims: Mapping[str, int],
     random: np.random.Generator,
     normalization: Normalization | None,

@@ -30,8 +30,8 @@ class Run(Task[Any]):
 
     `frame` is the frame in which it was asked for, and `source` whatever the caller wants to find again with the
     result, such as the texture that the inputs came from. `frames` and `spent_ms` say in how many frames it advanced
-    and what it took in all. `longest` is the layer of the longest piece that could not be divided further, and
-    `longest_ms` what that piece took.
+    and what it took in all. `longest` is the layer of the longest step that could not be divided further, and
+    `longest_ms` its milliseconds.
     """
 
     def __init__(

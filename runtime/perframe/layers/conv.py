@@ -10,7 +10,7 @@ from typing import Any
 from perframe.errors import InferenceError
 from perframe.layers.attributes import AutoPad, Extents, Pads, Positive
 from perframe.layers.base import Known, layer
-from perframe.layers.geometry import NOT_SET, Ints, Window, check_window, window
+from perframe.layers.geometry import NOT_SET, Ints, SlidingWindow, check_window, window
 from perframe.tensor.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
 
 
@@ -22,7 +22,7 @@ class Convolution:
     *kernel), and its window slides over the output.
     """
 
-    window: Window
+    window: SlidingWindow
     groups: int
     batch: int
     channels: int
@@ -153,7 +153,7 @@ def _axis_window(
     dilations: Extents | None,
     pads: Pads | None,
     auto_pad: str,
-) -> Window | None:
+) -> SlidingWindow | None:
     """Return the window of one axis; None if its kernel is unknown."""
     size, rank = kernel[axis], len(kernel)
     if not isinstance(size, int):
@@ -259,7 +259,7 @@ def _conv_transpose(inputs: Sequence[Known], outputs: Sequence[Known], **attribu
         attributes["output_shape"],
     )
     begin, _ = transposed_pads(x.shape[2:], kernel, steps, spread, *known)
-    chosen = Window(kernel, steps, spread, tuple(begin), zeros)
+    chosen = SlidingWindow(kernel, steps, spread, tuple(begin), zeros)
     groups = attributes["group"]
     size, output = tuple(x.shape[2:]), tuple(y.shape[2:])
     return TransposedConvolution(chosen, groups, x.shape[0], x.shape[1], y.shape[1], size, output)

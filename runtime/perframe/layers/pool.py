@@ -13,7 +13,7 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import AutoPad, Extents, Flag, Pads
 from perframe.layers.base import Known, attributes_of, layer
 from perframe.layers.bounds import Bounds
-from perframe.layers.geometry import Ints, Window, check_window, row_major, window
+from perframe.layers.geometry import Ints, SlidingWindow, check_window, row_major, window
 from perframe.tensor import DataType
 from perframe.tensor.partial import Dim, PartialTensor
 
@@ -27,7 +27,7 @@ class Pooling:
     """
 
     kind: str
-    window: Window
+    window: SlidingWindow
     planes: int
     size: Ints
     output: Ints
@@ -61,7 +61,7 @@ def _output(
     dims = [
         None
         if whole is None or not isinstance(dim, int)
-        else Window(*((part[axis],) for part in _parts(whole))).output((dim,), bool(ceil_mode))[0]
+        else SlidingWindow(*((part[axis],) for part in _parts(whole))).output((dim,), bool(ceil_mode))[0]
         for axis, dim in enumerate(size)
     ]
     return x.with_shape((*x.shape[:2], *dims))
@@ -72,7 +72,7 @@ def _check_rank(x: PartialTensor, kernel_shape: Sequence[int]) -> None:
         raise InferenceError(f"kernel_shape {tuple(kernel_shape)} does not fit {x}")
 
 
-def _parts(window_: Window) -> tuple[Ints, ...]:
+def _parts(window_: SlidingWindow) -> tuple[Ints, ...]:
     return window_.kernel, window_.strides, window_.dilations, window_.begin, window_.end
 
 

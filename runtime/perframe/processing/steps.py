@@ -32,14 +32,14 @@ Result = Pixels | Mapping[str, np.ndarray[Any, Any]]
 _CHANNELS = (1, 3, 4)
 
 
-class Step(Protocol):
+class PictureStep(Protocol):
     """What happens to the pictures of a chunk, in their order."""
 
     stretch: Fraction
     """The aspect of the last result's pixels, by that of its picture's pixels."""
 
     def __call__(self, picture: Picture) -> Result:
-        """What becomes of a picture."""
+        """The result for a picture."""
 
     def release(self) -> None:
         """Free what it holds."""

@@ -81,7 +81,7 @@ class TextureConverter:
         return tensor
 
     def _many(self, texture: Any) -> Any:
-        """The pictures of a batch as a list; a single texture as it is."""
+        """The pictures of a batch as a list; a single texture unchanged."""
         if isinstance(texture, Sequence) and not isinstance(texture, str):
             return list(texture)
         return (self._passes.layers(texture) if self._passes is not None else None) or texture
