@@ -72,9 +72,10 @@ REASONS = {
     "profiling/recording.py:active": "profiles that record: each adds and removes itself in one step",
     "resources.py:_folder_of_this_process": "a folder for caches: two threads that ask first at once may make two",
     "tensor/compilation.py:compiling": "counts under the lock of the process's compilers; others read it to show it",
+    "tensor/frames.py:_current": "each thread has its own",
+    "tensor/frames.py:frame_watchers": "added and removed in one step, and copied before it is read",
     "tensor/guarded.py:_protect": ONCE,
     "tensor/locks.py:_all": "locks: only a forked child reads them, before it has threads",
-    "tensor/readback.py:FrameState": "each thread has its own; all have the watchers, and copy them before use",
     "tensor/storage.py:_locking": LOCK,
 }
 KINDS = {
