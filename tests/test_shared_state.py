@@ -74,9 +74,10 @@ REASONS = {
     "sizes/names.py:NAMES": "it has no state: atoms have their own",
     "sizes/names.py:_unknown": NUMBERS,
     "tensor/compilation.py:compiling": "counts under the lock of the process's compilers; others read it to show it",
+    "tensor/frames.py:_current": "each thread has its own",
+    "tensor/frames.py:frame_watchers": "added and removed in one step, and copied before it is read",
     "tensor/guarded.py:_protect": ONCE,
     "tensor/locks.py:_all": "locks: only a forked child reads them, before it has threads",
-    "tensor/readback.py:FrameState": "each thread has its own; all have the watchers, and copy them before use",
     "tensor/storage.py:_locking": LOCK,
 }
 KINDS = {

@@ -25,7 +25,7 @@ from rich.text import Text
 
 import perframe.errors
 from perframe.command_line.commands.bench import machine_facts
-from perframe.command_line.contest import Clock, Contestant, Limits, Process, Task
+from perframe.command_line.contest import BenchTask, Clock, Contestant, Limits, Process
 from perframe.command_line.sources import parse_dims
 from perframe.command_line.units import bytes_text, seconds_text
 from perframe.errors import BackendError, PerframeError
@@ -98,14 +98,14 @@ def examine(file: Path, backends: Sequence[str], settings: Settings, say: Say) -
             peer.close()
 
 
-def make_task(file: Path, folder: str, settings: Settings) -> Task:
+def make_task(file: Path, folder: str, settings: Settings) -> BenchTask:
     """Make the model's inputs, without those of another shape. Raises BackendError."""
     maker = Process("the maker of inputs", settings.limits)
     try:
         made = maker.ask("task", model=str(file), folder=folder, dims=settings.dims, seed=settings.seed)
     finally:
         maker.close()
-    return Task(file.name, Path(made["ours"]), Path(made["peers"]), Path(made["feed"]), None)
+    return BenchTask(file.name, Path(made["ours"]), Path(made["peers"]), Path(made["feed"]), None)
 
 
 def opening_error(file: Path, settings: Settings) -> str | None:
@@ -120,7 +120,7 @@ def opening_error(file: Path, settings: Settings) -> str | None:
         peer.close()
 
 
-def optimization_noise(task: Task, wanted: Sequence[Any], folder: str, settings: Settings) -> list[float] | None:
+def optimization_noise(task: BenchTask, wanted: Sequence[Any], folder: str, settings: Settings) -> list[float] | None:
     """What the peer's own optimizations change, output by output; None if it fails without them."""
     plain = Contestant(task, PEER, settings.threads, limits=settings.limits)
     try:
@@ -133,7 +133,7 @@ def optimization_noise(task: Task, wanted: Sequence[Any], folder: str, settings:
 
 
 def examine_side(
-    task: Task,
+    task: BenchTask,
     backend: str,
     peer: Contestant,
     wanted: Sequence[Any],

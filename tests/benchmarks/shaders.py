@@ -30,7 +30,7 @@ from tests.benchmarks.peers import PEERS, convert_to_ncnn, peers_python
 from tools.driver_environments import driver_environment
 
 from perframe.command_line.commands.bench import machine_facts
-from perframe.command_line.contest import Contestant, Limits, Task, Timing, make_task
+from perframe.command_line.contest import BenchTask, Contestant, Limits, Timing, make_task
 from perframe.command_line.units import seconds_text
 from perframe.errors import BackendError, PerframeError
 from perframe.inspection.comparison import relative_difference
@@ -81,7 +81,7 @@ def measure(name: str, settings: Settings, say: Say) -> list[Result]:
         task = replace(make_task(name, folder, {}, 0), name=Path(name).stem, new_feed=None)
         wanted = reference(task.peers, task.feed)
         opened = opened_task(task, folder)
-        racing: list[tuple[Contestant, Task | None]] = []
+        racing: list[tuple[Contestant, BenchTask | None]] = []
         results = []
         for side in settings.sides:
             say(f"{side} warms up")
@@ -104,7 +104,7 @@ def measure(name: str, settings: Settings, say: Say) -> list[Result]:
         return results
 
 
-def enter(task: Task, side: str, settings: Settings) -> Contestant:
+def enter(task: BenchTask, side: str, settings: Settings) -> Contestant:
     """Start a side's process on the driver. A peer's process has the peers' environment. Raises BackendError."""
     root = resource("shaders").parent
     paths = {"PYTHONPATH": os.pathsep.join((str(root / "runtime"), str(root)))}
@@ -116,7 +116,7 @@ def enter(task: Task, side: str, settings: Settings) -> Contestant:
 
 
 def finish(
-    contestant: Contestant, other_shape: Task | None, wanted: Arrays, folder: Path, settings: Settings
+    contestant: Contestant, other_shape: BenchTask | None, wanted: Arrays, folder: Path, settings: Settings
 ) -> Result:
     """Compare a side's outputs, and measure its first run with another shape in a process of its own."""
     contestant.attempt(contestant.finish)
@@ -158,7 +158,7 @@ def largest_difference(made: Arrays, wanted: Arrays) -> float:
     return max(relative_difference(one.reshape(two.shape), two) for one, two in zip(made, wanted, strict=True))
 
 
-def opened_task(task: Task, folder: Path) -> Task | None:
+def opened_task(task: BenchTask, folder: Path) -> BenchTask | None:
     """The model with an open height and width, and a smaller picture; None if it computes for one size only."""
     model = onnx.load(task.peers)
     (name, picture), *others = read_feed(task.feed).items()

@@ -17,7 +17,7 @@ from perframe.errors import BackendError
 from small import Gate
 
 
-def poll(job: jobs.Job) -> None:
+def poll(job: jobs.ThreadJob) -> None:
     """Until it has finished, without running it here."""
     for _ in range(20_000):
         if job.done:
@@ -96,7 +96,7 @@ def test_many_may_wait_for_one_job(busy_threads: Gate) -> None:
 
 
 def test_a_job_that_waits_for_itself_is_told() -> None:
-    own: list[jobs.Job] = []
+    own: list[jobs.ThreadJob] = []
     gate = Gate()
     own.append(jobs.schedule(lambda: (gate.wait(), own[0].wait())))
     gate.open()

@@ -11,7 +11,7 @@ import pytest
 
 import perframe as pf
 from fresh import run_fresh
-from perframe.backends.cpu.threads.jobs import Job
+from perframe.backends.cpu.threads.jobs import ThreadJob
 from small import load, node, row
 
 CANNOT_FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
@@ -33,7 +33,7 @@ def test_an_interrupt_is_raised_once_where_it_came(error: BaseException, double:
         x = pf.Tensor(row(1, 2, 3))
         y = worker.schedule(x).peek_output()
         y.download_to_array()
-        job: Any = Job(raised, (error,))
+        job: Any = ThreadJob(raised, (error,))
         y.data_on_backend.write = job  # type: ignore[attr-defined]  # as if the run were this job
         readback = y.readback_request()
         with pytest.raises(type(error)):

@@ -33,7 +33,7 @@ def scheduled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     calls: list[Any] = []
     schedule = jobs.schedule
 
-    def count(*arguments: Any, **options: Any) -> jobs.Job:
+    def count(*arguments: Any, **options: Any) -> jobs.ThreadJob:
         calls.append(arguments)
         return schedule(*arguments, **options)
 

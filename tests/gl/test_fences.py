@@ -13,7 +13,7 @@ import pytest
 import perframe as pf
 from gl.graphs import network
 from perframe.backends.gl.context.device import Device, device_for
-from perframe.tensor.readback import FrameState
+from perframe.tensor.frames import current_frame
 
 SHAPE = (1, 3, 4, 5)
 
@@ -101,7 +101,7 @@ def test_readbacks_in_flight_have_the_values_of_their_frames(
 ) -> None:
     readbacks = []
     for index in range(4):
-        monkeypatch.setattr(FrameState, "index", 10 + index)
+        monkeypatch.setattr(current_frame(), "index", 10 + index)
         readbacks.append(run(worker, 1 + index).readback_request())
     assert [readback.frame for readback in readbacks] == [10, 11, 12, 13]
     for index in (2, 0, 3, 1):  # in any order

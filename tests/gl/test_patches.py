@@ -9,16 +9,16 @@ import pytest
 
 from perframe.backends.gl.compile.variants import Choices
 from perframe.backends.gl.families.block_conv import Patch, _patch, _shape_of, _texels
-from perframe.layers.geometry import Window
+from perframe.layers.geometry import SlidingWindow
 
 GPU = Choices(("a vendor", "a GPU without choices of its own", "1"))
 MOST_SHARED = 2048  # texels: 32 KiB, as much shared memory as GL promises
 SIZES = [(56, 56), (112, 112), (28, 28), (17, 17), (60, 80), (1, 300), (300, 1), (1080, 1920), (5, 2000)]
 
 
-def window(taps: int, stride: int) -> Window:
+def window(taps: int, stride: int) -> SlidingWindow:
     half = taps // 2
-    return Window((taps, taps), (stride, stride), (1, 1), (half, half), (half, half))
+    return SlidingWindow((taps, taps), (stride, stride), (1, 1), (half, half), (half, half))
 
 
 def patch_of(taps: int, stride: int, map_size: int) -> Patch:

@@ -11,7 +11,7 @@ from PIL import Image
 from perframe.errors import ClosedError, InputError
 from perframe.host import App, CloseEvent, Event, Frame, KeyEvent, ManualClock, Script
 from perframe.host.blank import BlankSurface
-from perframe.tensor.readback import FrameState
+from perframe.tensor.frames import current_frame
 
 HOOKS = ("awake", "start", "fixed_update", "update", "late_update", "render", "on_event", "destroy")
 
@@ -212,7 +212,7 @@ def test_an_error_leaves_the_loop_with_the_hooks_name_after_everything_is_releas
     assert ("failing.destroy" in log) == (hook not in ("awake", "destroy"))
     with pytest.raises(ClosedError):
         app.loop_once()
-    assert not FrameState.inside
+    assert not current_frame().inside
 
 
 def test_the_first_error_is_the_one_that_is_raised() -> None:
@@ -289,13 +289,13 @@ def test_events_reach_scripts_and_input_before_updates() -> None:
 def test_readbacks_know_the_frame_and_that_they_are_in_it() -> None:
     class Watcher(Script):
         def start(self) -> None:
-            assert not FrameState.inside  # loading may block
+            assert not current_frame().inside  # loading may block
 
         def update(self, frame: Frame) -> None:
-            assert FrameState.inside and FrameState.index == frame.index
+            assert current_frame().inside and current_frame().index == frame.index
 
     blank_app().run(Watcher(), frames=3)
-    assert not FrameState.inside
+    assert not current_frame().inside
 
 
 def test_screenshot_in_a_hook_shows_the_whole_frame(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from perframe.errors import BackendError, ClosedError
 from perframe.host import surface
 from perframe.host.blank import BlankSurface
 from perframe.profiling.overlay import ProfileOverlay
-from perframe.tensor.readback import FrameState
 from small import load, node
 
 
@@ -146,9 +145,8 @@ def test_an_old_opengl_is_named_by_its_version(version: str) -> None:
 
 
 def test_a_model_that_reads_a_value_on_the_host_is_not_told_to_read_it_back(
-    gl_context: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    gl_context: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(FrameState, "_reported", False)  # a thread reports it once, maybe in an earlier test
     nodes = [node("Neg", "x", "a"), node("NonZero", "a", "n"), node("Cast", "n", "f", to=1), node("Neg", "f", "y")]
     model = load(nodes, {"x": [4]})
 

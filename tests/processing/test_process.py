@@ -19,7 +19,7 @@ from media.films import film, film_with_sound, grey, index_of, media_threads
 from perframe.media import open_source
 from perframe.media.picture import path_beside
 from perframe.processing import processing
-from perframe.tensor.readback import FrameState
+from perframe.tensor.frames import current_frame
 from processing.scripts import INVERTER, ON_THE_GPU, save_inverter
 
 Array = np.ndarray[Any, Any]
@@ -79,7 +79,7 @@ def test_a_script_draws_each_result_over_its_own_picture(
     found = pictures(tmp_path / "out")
     assert inverted(found) == list(range(7))
     assert [int(pixels[0, 0, 0]) for pixels in found] == [0, 1, 2, 3, 0, 1, 2], "a chunk begins the script anew"
-    assert not FrameState.waits
+    assert not current_frame().waits
 
     pf.process(source, tmp_path / "led", inverter, script=script, backend=backend, chunk=4, lead=2)
     assert [int(pixels[0, 0, 0]) for pixels in pictures(tmp_path / "led")] == [0, 1, 2, 3, 2, 3, 4]

@@ -12,7 +12,7 @@ from perframe.execution.watchers import watchers
 from perframe.host import App, KeyEvent, ManualClock, Script
 from perframe.host.blank import BlankSurface
 from perframe.profiling import overlay as overlays
-from perframe.tensor.readback import FrameState
+from perframe.tensor.frames import frame_watchers
 from small import load, node
 
 
@@ -60,7 +60,7 @@ def test_the_key_shows_and_hides_the_figures(backend: str, backend_context: Any)
         names = [name for name, _, _ in overlays.rows_of(shown._profile)]  # type: ignore[arg-type]
         assert names[0].startswith("frame") and any("Softmax" in name for name in names)
         press(app, "f1")
-        assert not shown.shown and watchers == [] and FrameState.watchers == []
+        assert not shown.shown and watchers == [] and frame_watchers == []
     assert app.failures is not None and list(app.failures) == []
 
 

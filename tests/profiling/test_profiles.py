@@ -18,7 +18,7 @@ from perframe.host import App, ManualClock, Script
 from perframe.host.blank import BlankSurface
 from perframe.profiling.recording import Recorder, _medians
 from perframe.profiling.timeline import perfetto, tracks_of
-from perframe.tensor.readback import FrameState
+from perframe.tensor.frames import frame_watchers
 from small import load, node
 
 SIDE = 48
@@ -125,7 +125,7 @@ def test_nothing_is_left_of_it() -> None:
         run(worker)
         raise RuntimeError("mine")
     broken.__exit__()  # a second end does nothing
-    assert watchers == [] and FrameState.watchers == []
+    assert watchers == [] and frame_watchers == []
     assert broken.layers, "what was seen before the error is there"
     with pytest.raises(InputError, match="watches one block"), broken:
         pass

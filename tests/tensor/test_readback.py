@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.tensor.readback import FrameState, Readback
+from perframe.tensor.frames import FrameState, current_frame
+from perframe.tensor.readback import Readback
 
 
 class ManualFence:
@@ -91,7 +92,7 @@ def test_no_request_is_not_done() -> None:
 
 
 def test_it_knows_the_frame_it_was_asked_in(tensor: pf.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FrameState, "index", 41)
+    monkeypatch.setattr(current_frame(), "index", 41)
     assert tensor.readback_request().frame == 41
 
 
@@ -122,8 +123,8 @@ def test_await_in_another_loop_gives_way_once_a_frame(tensor: pf.Tensor, fence: 
 def test_blocking_inside_a_frame_is_reported_once(
     tensor: pf.Tensor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(FrameState, "inside", True)
-    monkeypatch.setattr(FrameState, "_reported", False)
+    monkeypatch.setattr(current_frame(), "inside", True)
+    monkeypatch.setattr(current_frame(), "_reported", False)
     with caplog.at_level(logging.WARNING, "perframe"):
         for _ in range(3):
             tensor.data_on_backend.write = ManualFence()  # type: ignore[attr-defined]
@@ -177,7 +178,7 @@ def test_in_a_loop_that_waits_what_is_asked_for_is_done(monkeypatch: pytest.Monk
             return np.ones(2)
 
     assert not Readback(Late()).done
-    monkeypatch.setattr(FrameState, "waits", True)
+    monkeypatch.setattr(current_frame(), "waits", True)
     readback = Readback(Late())
     assert readback.done and readback.result().tolist() == [1, 1]
 
@@ -190,18 +191,24 @@ def test_frames_belong_to_their_threads(
     seen: list[object] = []
 
     def another() -> None:
-        seen.append((FrameState.index, FrameState.inside, FrameState.waits, readback.done))
-        FrameState.begin(7)
-        with FrameState.complete_frames():
-            seen.append(FrameState.waits)
-        FrameState.blocking("a call")
+        now = current_frame()
+        seen.append((now.index, now.inside, now.waits, readback.done))
+        own = FrameState()
+        with own.entered():
+            own.begin(7)
+            current_frame().blocking("a call")
+        seen.append((current_frame() is now, now.index, now.inside, own.inside))
 
-    with FrameState.complete_frames():
-        FrameState.begin(3)
+    outside, film = current_frame(), FrameState(waits=True)
+    with film.entered():
+        film.begin(3)
         thread = threading.Thread(target=another)
         thread.start()
         thread.join()
-        assert FrameState.waits and FrameState.index == 3
-    FrameState.inside, FrameState.index = False, 0
-    assert seen == [(0, False, False, False), True] and not FrameState.waits
+        with FrameState().entered():  # a loop inside of a frame
+            current_frame().begin(12)
+        assert current_frame() is film and film.inside and film.index == 3
+    assert current_frame() is outside and outside.index == 3 and not (outside.inside or outside.waits or film.inside)
+    outside.index = 0
+    assert seen == [(0, False, False, False), (True, 7, False, False)]
     assert fence.waits == 0 and caplog.text.count("blocked inside frame 7") == 1

@@ -65,7 +65,7 @@ class LayerLike(Protocol):
 
 
 class Step(Protocol):
-    """One bound piece of a plan: a kernel with its operands and its numbers."""
+    """One bound kernel of a plan, with its operands and its numbers."""
 
     layer: str
 
@@ -109,7 +109,7 @@ KEPT = 128  # timed runs that a program keeps until they are taken
 
 class TimedRun(NamedTuple):
     """The times of consecutive steps in one run: the number of the first step, and the nanoseconds of `perf_counter_ns`
-    before each step and after the last. A time that was not measured is NaN. With `rows` it is a piece of one step: the
+    before each step and after the last. A time that was not measured is NaN. With `rows` it is a share of one step: the
     first row, how many, and how many the step has.
     """
 
@@ -123,7 +123,7 @@ class Measured(Protocol):
 
     @property
     def seconds(self) -> float | None:
-        """What it took, or None while it is under way. Never blocks."""
+        """Seconds used, or None while it is under way. Never blocks."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from perframe.backends.protocol import KEPT, TimedRun
 class RunTimes:
     """The last timed runs, until they are taken, and the shortest time of each step.
 
-    It keeps as many stamps as `KEPT` whole runs have: a run in pieces has up to twice as many as a whole one.
+    It keeps as many stamps as `KEPT` whole runs have: a divided run has up to twice as many as a whole one.
     """
 
     def __init__(self, steps: int) -> None:
@@ -48,7 +48,7 @@ class StampWords:
     """Words for the stamps of one run after the other. Words that were written stay, as long as somebody holds them."""
 
     def __init__(self, steps: int, words: int = 1) -> None:
-        """Each of so many steps has a stamp of so many words, and the end of a run has one."""
+        """A stamp of `words` words for each of `steps` steps, and one for the end of a run."""
         self._size, self._words = KEPT * (steps + 1), words
         self._first = self._size  # the first free one
         self.stamps = np.zeros((0, words), np.int64)

@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from perframe.command_line.pictures import Array, Input, Normalization, picture_array
+from perframe.command_line.pictures import Array, ModelInput, Normalization, picture_array
 from perframe.errors import InputError
 from perframe.media.picture import PICTURES
 from perframe.model import Model
@@ -47,7 +47,7 @@ def calibration_data(source: str, model: Model, normalization: Normalization, ru
     return found if runs is None else list(islice(found, runs))
 
 
-def _only_input(model: Model, what: str) -> Input:
+def _only_input(model: Model, what: str) -> ModelInput:
     if len(model.inputs) != 1:
         names = ", ".join(value.name for value in model.inputs)
         raise InputError(f"{what} are data of one input, and {model.name} has {names}: use an .npz, or module:function")
@@ -59,7 +59,7 @@ class _Pictures:
     """Pictures as arrays. They can be read again and again."""
 
     files: Sequence[Path]
-    wanted: Input
+    wanted: ModelInput
     normalization: Normalization
 
     def __iter__(self) -> Iterator[Array]:
@@ -89,8 +89,8 @@ def _runs(path: Path, model: Model) -> list[dict[str, Array]]:
     return [dict(zip(split, arrays_of_run, strict=True)) for arrays_of_run in zip(*split.values(), strict=True)]
 
 
-def _split(array: Array, wanted: Input) -> Sequence[Array]:
-    """The arrays of the runs: along a first axis of their own, or in pieces of the batch that the input wants."""
+def _split(array: Array, wanted: ModelInput) -> Sequence[Array]:
+    """The arrays of the runs: along a first axis of their own, or in batches of the size that the input wants."""
     dims = None if wanted.shape is None else list(wanted.shape)
     if dims is None:
         return [array]

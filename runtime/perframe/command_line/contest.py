@@ -62,7 +62,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Task:
+class BenchTask:
     """A model to measure: files for both sides, inputs, and inputs of another shape if the model has open dims."""
 
     name: str
@@ -72,7 +72,7 @@ class Task:
     new_feed: Path | None
 
 
-def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Task:
+def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> BenchTask:
     """Put the model and its inputs into `folder`. Raises ModelError."""
     import perframe as pf
     from perframe.command_line.keys import given_key
@@ -107,7 +107,7 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Ta
     has_other = bool(sizes) and fits(model, doubled)
     if has_other:
         write_feed(folder / "new_feed.npz", model_inputs(model, (), doubled, seed, likely=True, side=SIDE)[0])
-    return Task(name, ours, peers, folder / "feed.npz", folder / "new_feed.npz" if has_other else None)
+    return BenchTask(name, ours, peers, folder / "feed.npz", folder / "new_feed.npz" if has_other else None)
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class Contestant:
 
     def __init__(
         self,
-        task: Task,
+        task: BenchTask,
         side: str,
         threads: int | None = None,
         options: Mapping[str, Any] | None = None,

@@ -17,7 +17,7 @@ from perframe.tensor import DataType
 Array = NDArray[Any]
 
 
-class Input(Protocol):
+class ModelInput(Protocol):
     """An input of a model."""
 
     @property
@@ -71,7 +71,7 @@ def parse_numbers(text: str, option: str) -> list[float]:
 
 
 def picture_array(
-    path: Path, wanted: Input, dims: Sequence[int | None], normalization: Normalization | None = None
+    path: Path, wanted: ModelInput, dims: Sequence[int | None], normalization: Normalization | None = None
 ) -> Array:
     """Read a picture in the layout of the dims, with the channels (1, 3 or 4) last or first, and normalize it for an
     input of floats. An unknown height or width is the picture's own. Raises InputError.

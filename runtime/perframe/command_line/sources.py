@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from perframe.command_line.pictures import Input, Normalization, picture_array
+from perframe.command_line.pictures import ModelInput, Normalization, picture_array
 from perframe.errors import InputError, MissingFileError
 from perframe.importers.shipped import MODELS, known
 from perframe.inspection.open_dims import ChosenSizes, choose_sizes, listed_sizes, nearest_sizes, sizes_of
@@ -98,7 +98,7 @@ def parse_dims(text: str) -> dict[str, int]:
 
 
 def input_arrays(
-    inputs: Sequence[Input],
+    inputs: Sequence[ModelInput],
     given: Sequence[str] = (),
     dims: Mapping[str, int] | None = None,
     seed: int = 0,
@@ -120,7 +120,7 @@ def input_arrays(
     }
 
 
-def likely_dims(inputs: Sequence[Input]) -> dict[str, int]:
+def likely_dims(inputs: Sequence[ModelInput]) -> dict[str, int]:
     """A size for each named dim of a model's inputs, by its name: a picture, a text or one."""
     sizes = {}
     for wanted in inputs:
@@ -210,7 +210,7 @@ def random_array(random: np.random.Generator, shape: Sequence[int], dtype: DataT
     return np.asarray(values, dtype.numpy)
 
 
-def _by_name(inputs: Sequence[Input], given: Sequence[str]) -> dict[str, str]:
+def _by_name(inputs: Sequence[ModelInput], given: Sequence[str]) -> dict[str, str]:
     names = [wanted.name for wanted in inputs]
     values = {}
     for item in given:
@@ -226,7 +226,7 @@ def _by_name(inputs: Sequence[Input], given: Sequence[str]) -> dict[str, str]:
 
 def _array(
     value: str,
-    wanted: Input,
+    wanted: ModelInput,
     dims: Mapping[str, int],
     random: np.random.Generator,
     normalization: Normalization | None,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perframe.conversion.archives import zip_content
-from perframe.conversion.pickles import Call, Global, Persistent, Pickled, read_pickle
+from perframe.conversion.pickles import Global, Persistent, PickleCall, Pickled, read_pickle
 from perframe.errors import ConversionError, ModelError
 from perframe.files.container import parsed
 
@@ -88,7 +88,7 @@ def torch_pickle(path: Path, entry: str = "") -> Pickled:
 def holds_module(value: Any) -> bool:
     """Whether what a pickle would build is a module, or a mapping with a module in it."""
     return any(
-        isinstance(item, Call) and isinstance(item.state, dict) and "_modules" in item.state
+        isinstance(item, PickleCall) and isinstance(item.state, dict) and "_modules" in item.state
         for _, item in _leaves(value, "", set(), 0)
     )
 
@@ -113,14 +113,14 @@ def _leaves(value: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple
 def _items(value: Any) -> dict[Any, Any] | None:
     if isinstance(value, dict):
         return value
-    if isinstance(value, Call) and str(value.function) in _MAPPINGS:
+    if isinstance(value, PickleCall) and str(value.function) in _MAPPINGS:
         return value.items
     return None
 
 
 def _tensor(value: Any, name: str, path: object) -> StoredTensor | None:
     """The tensor that a call of one of PyTorch's own functions would make; None for anything else."""
-    function = value.function if isinstance(value, Call) else None
+    function = value.function if isinstance(value, PickleCall) else None
     if not isinstance(function, Global) or function.module != "torch._utils" or not isinstance(value.arguments, tuple):
         return None
     arguments = value.arguments

@@ -15,7 +15,7 @@ from typing import Any
 from perframe.conversion.checkpoints import listing, pickled_tensors, safetensors_content, torch_pickle
 from perframe.conversion.detection import detect
 from perframe.conversion.environments import clean_environment, environments_folder, python_for
-from perframe.conversion.kinds import TORCH, WEIGHTS, Source
+from perframe.conversion.kinds import TORCH, WEIGHTS, SourceFile
 from perframe.conversion.options import DEFAULT_OPSET, InputShape, check_opset, dims_of, inputs_of
 from perframe.conversion.processes import ChildError, run_child
 from perframe.conversion.verification import OutputError, verify_loaded, verify_values
@@ -133,7 +133,9 @@ def convert(
     )
 
 
-def _convert_here(found: Source, target: Path, verify: bool, seed: int, seconds: float, report: Progress) -> Conversion:
+def _convert_here(
+    found: SourceFile, target: Path, verify: bool, seed: int, seconds: float, report: Progress
+) -> Conversion:
     """Convert a file that perframe itself reads. LiteRT's own interpreter verifies its files, if it is installed."""
     model = load(found.path, progress=report)
     save(model, target)
@@ -152,7 +154,7 @@ def _convert_here(found: Source, target: Path, verify: bool, seed: int, seconds:
     )
 
 
-def _check_weights(found: Source, trust: bool, builder: str | None) -> None:
+def _check_weights(found: SourceFile, trust: bool, builder: str | None) -> None:
     """Raise ConversionError for weights without a builder, and for a pickled module without trust."""
     if found.kind.name == "module" and not trust:
         names = [name for name in found.calls if not name.startswith(USUAL_NAMES)]
@@ -188,7 +190,7 @@ def _pickle_entry(path: Path) -> str:
 
 
 def _work(
-    found: Source,
+    found: SourceFile,
     python: Path,
     request: Mapping[str, Any],
     folder: Path,
@@ -232,7 +234,7 @@ def put(made: Path, target: Path) -> None:
 
 
 def _answer(
-    found: Source, python: Path, request: Mapping[str, Any], folder: Path, seconds: float, report: Progress
+    found: SourceFile, python: Path, request: Mapping[str, Any], folder: Path, seconds: float, report: Progress
 ) -> dict[str, Any]:
     """Run a worker, and return its reply. Raises ConversionError with the worker's reason or its last lines."""
     question, reply = folder / "request.json", folder / "reply.json"
@@ -265,7 +267,7 @@ def _answer(
     return dict(answer)
 
 
-def _advice(found: Source, python: Path, lines: Sequence[str]) -> str:
+def _advice(found: SourceFile, python: Path, lines: Sequence[str]) -> str:
     if any("ModuleNotFoundError" in line for line in lines):
         framework = "PyTorch and onnxscript" if found.kind.framework == TORCH else "TensorFlow and tf2onnx"
         return f"\n{python} needs {framework}; without --python an environment is made in {environments_folder()}"

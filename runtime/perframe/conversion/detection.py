@@ -10,7 +10,7 @@ from typing import Any
 
 from perframe.conversion.archives import check_names, tar_names, zip_entries
 from perframe.conversion.checkpoints import holds_module, pickled_tensors, safetensors_content, torch_pickle
-from perframe.conversion.kinds import KINDS, Source
+from perframe.conversion.kinds import KINDS, SourceFile
 from perframe.conversion.programs import check_formulas
 from perframe.conversion.protobufs import kind_of_message
 from perframe.errors import ConversionError, MissingFileError
@@ -25,7 +25,7 @@ KERAS_ENTRIES = {"config.json", "metadata.json", "model.weights.h5"}
 LEGACY_TAR = {"pickle", "storages", "tensors"}
 
 
-def detect(path: str | Path) -> Source:
+def detect(path: str | Path) -> SourceFile:
     """Tell what a file or a folder is. Raises MissingFileError, or ConversionError if it cannot be converted."""
     path = Path(path)
     try:
@@ -40,11 +40,11 @@ def detect(path: str | Path) -> Source:
         raise ConversionError(f"{str(path)!r:.300} cannot be read: {error}") from error
 
 
-def _source(path: Path, kind: str, calls: Sequence[str] = ()) -> Source:
-    return Source(path, KINDS[kind], tuple(calls))
+def _source(path: Path, kind: str, calls: Sequence[str] = ()) -> SourceFile:
+    return SourceFile(path, KINDS[kind], tuple(calls))
 
 
-def _folder(path: Path) -> Source:
+def _folder(path: Path) -> SourceFile:
     if (path / "saved_model.pb").is_file():
         return _source(path, "saved_model")
     if (path / "saved_model.pbtxt").is_file():
@@ -60,7 +60,7 @@ def _folder(path: Path) -> Source:
     raise ConversionError(f"{path} is a folder with {what}")
 
 
-def _file(path: Path) -> Source:
+def _file(path: Path) -> SourceFile:
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(HEAD + 512)
@@ -88,7 +88,7 @@ def _file(path: Path) -> Source:
 # --- archives ---
 
 
-def _zip(path: Path) -> Source:
+def _zip(path: Path) -> SourceFile:
     names = set(zip_entries(path))
     inner = {name.partition("/")[2] for name in names}  # PyTorch puts all entries into one folder
     if names >= KERAS_ENTRIES:
@@ -113,7 +113,7 @@ def _zip(path: Path) -> Source:
     raise ConversionError(f"{path} is {kind} (it has {shown or 'no entries'})")
 
 
-def _pickle(path: Path, entry: str = "") -> Source:
+def _pickle(path: Path, entry: str = "") -> SourceFile:
     found = torch_pickle(path, entry)
     if holds_module(found.value):
         return _source(path, "module", found.names)
@@ -125,7 +125,7 @@ def _pickle(path: Path, entry: str = "") -> Source:
     )
 
 
-def _tar(path: Path) -> Source:
+def _tar(path: Path) -> SourceFile:
     names = tar_names(path)
     if set(names) >= LEGACY_TAR:
         raise ConversionError(
@@ -156,7 +156,7 @@ def _check_hdf5(path: Path, head: bytes, size: int) -> None:
         )
 
 
-def _json(path: Path, size: int) -> Source:
+def _json(path: Path, size: int) -> SourceFile:
     if size > MAX_JSON:
         raise ConversionError(f"{path} is text of {size:,} bytes, and a model.json has at most {MAX_JSON:,}")
     try:
@@ -190,7 +190,7 @@ def _check_weights(path: Path, manifest: list[Any]) -> None:
             raise ConversionError(f"{path}: its weights {name!r:.200} are missing: put them beside it")
 
 
-def _message(path: Path, size: int) -> Source:
+def _message(path: Path, size: int) -> SourceFile:
     with path.open("rb") as file:
         begin = file.read(MESSAGE)
         file.seek(max(0, size - len(TABLE_END)))

@@ -1,7 +1,7 @@
 """Reading of pickles without running them.
 
 A pickle is a program that builds objects, and it may call any function of Python. Here its instructions are followed
-with stand-ins: a call becomes a `Call` that remembers what would be called, and nothing is called. See
+with stand-ins: a call becomes a `PickleCall` that remembers what would be called, and nothing is called. See
 https://docs.python.org/3/library/pickletools.html for the instructions.
 """
 
@@ -19,7 +19,7 @@ MAX_ITEM = 64 << 20  # bytes of a text or a number in it
 
 
 @dataclass(eq=False)
-class Call:
+class PickleCall:
     """A call of a function or class that the pickle names; `state` is what the object would be given afterwards."""
 
     function: Any
@@ -96,7 +96,7 @@ class _Reader:
 
 
 def _set_items(target: Any, pairs: list[Any]) -> None:
-    items = target.items if isinstance(target, Call) else target
+    items = target.items if isinstance(target, PickleCall) else target
     if not isinstance(items, dict) or len(pairs) % 2:
         raise ValueError("items of something that has none")
     for key, value in zip(pairs[::2], pairs[1::2], strict=True):
@@ -106,7 +106,7 @@ def _set_items(target: Any, pairs: list[Any]) -> None:
 def _append(target: Any, values: list[Any]) -> None:
     if isinstance(target, list):
         target.extend(values)
-    elif isinstance(target, (set, Call)):
+    elif isinstance(target, (set, PickleCall)):
         return  # their elements are not looked at
     else:
         raise ValueError("elements of something that has none")
@@ -114,18 +114,18 @@ def _append(target: Any, values: list[Any]) -> None:
 
 def _build(reader: _Reader, _argument: Any) -> None:
     state = reader.stack.pop()
-    if isinstance(reader.stack[-1], Call):
+    if isinstance(reader.stack[-1], PickleCall):
         reader.stack[-1].state = state
 
 
 def _reduce(reader: _Reader, _argument: Any) -> None:
     arguments = reader.stack.pop()
-    reader.stack.append(Call(reader.stack.pop(), arguments))
+    reader.stack.append(PickleCall(reader.stack.pop(), arguments))
 
 
 def _reduce_with_names(reader: _Reader, _argument: Any) -> None:
     names, arguments = reader.stack.pop(), reader.stack.pop()
-    reader.stack.append(Call(reader.stack.pop(), (arguments, names)))
+    reader.stack.append(PickleCall(reader.stack.pop(), (arguments, names)))
 
 
 def _tuple(count: int) -> Callable[[_Reader, Any], None]:
@@ -141,7 +141,7 @@ def _tuple(count: int) -> Callable[[_Reader, Any], None]:
 
 def _object(reader: _Reader, _argument: Any) -> None:
     found = reader.marked()
-    reader.stack.append(Call(found[0], tuple(found[1:])))
+    reader.stack.append(PickleCall(found[0], tuple(found[1:])))
 
 
 def _global(reader: _Reader, argument: Any) -> None:

@@ -13,7 +13,7 @@ from perframe.execution.layer_check import LayerCheck
 from perframe.importers.loading import load
 from perframe.model import Evaluate, Layer, Model
 from perframe.tensor import BackendType, Tensor
-from perframe.tensor.readback import WITHIN_A_MODEL, FrameState
+from perframe.tensor.frames import WITHIN_A_MODEL, current_frame
 
 if TYPE_CHECKING:
     from perframe.execution.planned_part import PlannedPart
@@ -62,9 +62,9 @@ def downloaded(value: Any, by: str = "") -> Any:
         return value
     if value.backend_type is not BackendType.CPU:
         if by:
-            FrameState.blocking(by)
+            current_frame().blocking(by)
         else:
-            FrameState.blocking(f"a layer that reads {value.name!r} on the host", WITHIN_A_MODEL)
+            current_frame().blocking(f"a layer that reads {value.name!r} on the host", WITHIN_A_MODEL)
     return value.data_on_backend.download(value.shape, value.dtype)
 
 

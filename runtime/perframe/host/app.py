@@ -25,7 +25,7 @@ from perframe.host.script import AnyScript, Script, ScriptList
 from perframe.host.surface import Surface, check_surface, open_surface, require_thread
 from perframe.host.watchdog import Watchdog
 from perframe.host.work import TaskControls
-from perframe.tensor.readback import FrameState
+from perframe.tensor.frames import FrameState
 
 if TYPE_CHECKING:
     import moderngl
@@ -73,6 +73,7 @@ class App(TimeControls, TaskControls):
         TaskControls.__init__(self, budget_ms)
         self._reloader = Reloader(self._scripts, self.failures) if reload else None
         self._watchdog = Watchdog()
+        self.frame_state = FrameState()  # what readbacks ask about its frames
         self._compiling = CompilingBar()
         self._posted: list[Event] = []
         self._screenshots: list[Path] = []
@@ -266,16 +267,13 @@ class App(TimeControls, TaskControls):
     def _frame_scope(self) -> Iterator[None]:
         self._require_between_frames("loop_once()")
         self._in_frame = True
-        around = FrameState.index, FrameState.inside  # another app's, if its script runs this frame
         self._watchdog.begin()
         try:
-            yield
+            with self.frame_state.entered():
+                yield
         finally:
             self._watchdog.end()
             self._in_frame = False
-            FrameState.inside = around[1]
-            if FrameState.inside:
-                FrameState.index = around[0]
 
     def _advance(self, frame: Frame) -> None:
         """Advance everything that depends on time."""
@@ -304,7 +302,7 @@ class App(TimeControls, TaskControls):
 
     def _tick(self) -> Frame:
         self.frame = frame = self._timeline.tick(self.surface.size, self._expected_ms())
-        FrameState.begin(frame.index)
+        self.frame_state.begin(frame.index)
         return frame
 
     def _save_screenshots(self) -> None:

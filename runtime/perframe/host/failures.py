@@ -115,7 +115,7 @@ def _draw(lines: list[str], size: tuple[int, int]) -> np.ndarray[Any, np.dtype[n
 
     font = ImageFont.load_default(size=min(16, max(11, size[1] // 40)))
     pad = 8
-    text = "\n".join(piece for line in lines for piece in _wrap(line, size[0] - 2 * pad, font))
+    text = "\n".join(short for line in lines for short in _wrap(line, size[0] - 2 * pad, font))
     _, _, right, bottom = ImageDraw.Draw(Image.new("RGB", (1, 1))).multiline_textbbox((0, 0), text, font=font)
     picture = Image.new("RGB", (min(size[0], int(right) + 2 * pad), min(size[1], int(bottom) + 2 * pad)), _PAPER)
     ImageDraw.Draw(picture).multiline_text((pad, pad), text, fill=_INK, font=font)
@@ -123,12 +123,12 @@ def _draw(lines: list[str], size: tuple[int, int]) -> np.ndarray[Any, np.dtype[n
 
 
 def _wrap(line: str, width: int, font: Any) -> Iterator[str]:
-    """Cut a line into pieces that fit into `width` pixels, between words where it can."""
-    piece = ""
+    """Wrap a line at `width` pixels, between words where possible."""
+    short = ""
     for word in line.replace("\n", " ").split(" "):
-        longer = f"{piece} {word}" if piece else word
-        if piece and font.getlength(longer) > width:
-            yield piece
+        longer = f"{short} {word}" if short else word
+        if short and font.getlength(longer) > width:
+            yield short
             longer = f"    {word}"
-        piece = longer
-    yield piece
+        short = longer
+    yield short

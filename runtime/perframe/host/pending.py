@@ -9,7 +9,7 @@ from perframe.errors import InputError
 from perframe.host.clock import Clock
 from perframe.host.frame import is_number
 from perframe.host.tasks import Task
-from perframe.tensor.readback import FrameState
+from perframe.tensor.frames import current_frame
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -79,7 +79,7 @@ class ScheduleTask(Task[None]):
             if isinstance(cost, float):  # the clock does not see GPU time, but a step can know it from a timer query
                 reported_ms += cost
             elapsed_ms = (self._clock.now() - began) * 1000
-            if self.done or (not FrameState.waits and max(elapsed_ms, reported_ms) >= self.budget_ms):
+            if self.done or (not current_frame().waits and max(elapsed_ms, reported_ms) >= self.budget_ms):
                 return
         if self._on_done is not None:
             self._on_done()

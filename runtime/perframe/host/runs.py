@@ -10,7 +10,7 @@ from perframe.errors import InputError
 from perframe.host.clock import Clock
 from perframe.host.frame import is_number
 from perframe.host.tasks import Task
-from perframe.tensor.readback import FrameState
+from perframe.tensor.frames import current_frame
 
 Policy = Literal["newest", "queue", "skip"]
 
@@ -30,8 +30,8 @@ class Run(Task[Any]):
 
     `frame` is the frame in which it was asked for, and `source` whatever the caller wants to find again with the
     result, such as the texture that the inputs came from. `frames` and `spent_ms` say in how many frames it advanced
-    and what it took in all. `longest` is the layer of the longest piece that could not be divided further, and
-    `longest_ms` what that piece took.
+    and what it took in all. `longest` is the layer of the longest step that could not be divided further, and
+    `longest_ms` its milliseconds.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Run(Task[Any]):
             raise InputError(f"deadline_ms is a number above 0 or None, and got {deadline_ms!r}")
         model = getattr(worker, "model", None)
         super().__init__(f"run of {getattr(model, 'name', '') or type(worker).__name__}", owner)
-        self.worker, self.source, self.frame = worker, source, FrameState.index
+        self.worker, self.source, self.frame = worker, source, current_frame().index
         self.budget_ms, self.priority = float(budget_ms), float(priority)
         self.frames, self.spent_ms, self.latest_ms = 0, 0.0, 0.0
         self.longest, self.longest_ms = "", 0.0
@@ -82,7 +82,7 @@ class Run(Task[Any]):
         again. If it refuses them, the run fails when it begins.
         """
         inputs, self._inputs = self._inputs, None
-        budget_ms = math.inf if FrameState.waits else self.budget_ms
+        budget_ms = math.inf if current_frame().waits else self.budget_ms
         try:
             given = inputs if isinstance(inputs, tuple) else (inputs,)
             self._steps = self.worker.schedule_iterable(*given, budget_ms=budget_ms)

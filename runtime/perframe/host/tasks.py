@@ -7,7 +7,8 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from perframe.errors import ClosedError, PerframeError
-from perframe.tensor.readback import FrameState, give_frame_back
+from perframe.tensor.frames import current_frame
+from perframe.tensor.readback import give_frame_back
 
 T = TypeVar("T")
 AnyTask = TypeVar("AnyTask", bound="Task[Any]")
@@ -25,7 +26,7 @@ class Task(ABC, Generic[T]):
         self._state: Literal["pending", "finished", "failed", "cancelled"] = "pending"
         self._outcome: T | BaseException | None = None
         self._stepping = False
-        self._begun_in_frame = FrameState.index
+        self._begun_in_frame = current_frame().index
 
     @property
     def done(self) -> bool:

@@ -68,7 +68,7 @@ class FileWatcher:
 
 
 def _signature(path: Path) -> tuple[int, ...] | None:
-    """What differs between two versions of a file; None while there is none."""
+    """Facts that differ between two versions of a file; None while there is none."""
     try:
         facts = path.stat()
     except OSError:  # an editor may be replacing it

@@ -41,7 +41,7 @@ ONNXRUNTIME = "onnxruntime"
 PROVIDERS = ["CPUExecutionProvider"]
 TOLERANCE = 1e-4  # of the largest value of an output
 MOST_FACTS = 16  # numbers of a row by which it is found
-NOISE_FACTOR = 2  # or so many times what the other runtime's own optimizations change
+NOISE_FACTOR = 2  # or this multiple of what the other runtime's own optimizations change
 INTRODUCED = 10  # times the largest error of its inputs: then a layer's error is its own
 
 

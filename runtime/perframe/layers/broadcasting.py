@@ -25,7 +25,7 @@ _KINDS = {DataType.FLOAT32: "float", DataType.INT32: "int", DataType.INT64: "int
 
 
 @dataclass(frozen=True)
-class Conversion:
+class Float8Rules:
     """The rules for numbers that float8 does not hold: with `saturate` they become its largest number, and `round_mode`
     picks the power of two for float8e8m0.
     """
@@ -48,7 +48,7 @@ class Elementwise:
     parameters: tuple[float, ...]
     kinds: tuple[str, ...]
     operands: tuple[int, ...]  # the inputs that are present
-    conversion: Conversion | None = None  # of a layer that converts values into another dtype
+    conversion: Float8Rules | None = None  # of a layer that converts values into another dtype
 
     def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
         """Apply the formula to the values of the operands."""
@@ -124,7 +124,7 @@ def elementwise(
             shape, collapsed = collapse(target, (broadcast_strides(target, target), *strides))
             names = [name for name in keywords(chosen) if name in attributes]
             numbers = tuple(float(attributes[name]) for name in names)
-            conversion = Conversion(bool(attributes["saturate"]), attributes["round_mode"]) if result == "to" else None
+            conversion = Float8Rules(bool(attributes["saturate"]), attributes["round_mode"]) if result == "to" else None
             return Elementwise(chosen, shape, collapsed[1:], numbers, kinds, operands, conversion)
 
         name = full_name(formula.__name__, domain)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from perframe.errors import InferenceError
 from perframe.layers.attributes import Extents, Pads
 from perframe.layers.base import Known, layer
-from perframe.layers.geometry import Ints, Window, check_window, window
+from perframe.layers.geometry import Ints, SlidingWindow, check_window, window
 from perframe.sizes.partial import Dim, PartialTensor
 
 
@@ -19,7 +19,7 @@ class Folding:
 
     batch: int
     channels: int
-    window: Window
+    window: SlidingWindow
     size: Ints
     columns: Ints
 
@@ -62,7 +62,7 @@ def _window(
     dilations: Extents | None,
     pads: Pads | None,
     strides: Extents | None,
-) -> Window:
+) -> SlidingWindow:
     chosen = window(size, block, strides, dilations, pads, "NOTSET")
     assert chosen is not None
     return chosen

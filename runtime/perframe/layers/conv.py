@@ -10,7 +10,7 @@ from typing import Any
 from perframe.errors import InferenceError
 from perframe.layers.attributes import AutoPad, Extents, Pads, Positive
 from perframe.layers.base import Known, layer
-from perframe.layers.geometry import NOT_SET, Ints, Window, check_window, output_dims, window
+from perframe.layers.geometry import NOT_SET, Ints, SlidingWindow, check_window, output_dims, window
 from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived, dim_product
 from perframe.sizes.size import at_least
 
@@ -23,7 +23,7 @@ class Convolution:
     *kernel), and its window slides over the output.
     """
 
-    window: Window
+    window: SlidingWindow
     groups: int
     batch: int
     channels: int
@@ -260,7 +260,7 @@ def _conv_transpose(inputs: Sequence[Known], outputs: Sequence[Known], **attribu
         attributes["output_shape"],
     )
     begin, _ = transposed_pads(x.shape[2:], kernel, steps, spread, *known)
-    chosen = Window(kernel, steps, spread, tuple(begin), zeros)
+    chosen = SlidingWindow(kernel, steps, spread, tuple(begin), zeros)
     groups = attributes["group"]
     size, output = tuple(x.shape[2:]), tuple(y.shape[2:])
     return TransposedConvolution(chosen, groups, x.shape[0], w.shape[0], y.shape[1], size, output)

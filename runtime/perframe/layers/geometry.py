@@ -120,7 +120,7 @@ def in_dims(values: Sequence[int], dims: int, missing: int = 1) -> Ints:
 
 
 @dataclass(frozen=True)
-class Window:
+class SlidingWindow:
     """A window that slides over the last dims: pooling and convolution.
 
     `begin` and `end` hold the padding at the two ends of each dim.
@@ -132,14 +132,14 @@ class Window:
     begin: Ints
     end: Ints
 
-    def in_dims(self, dims: int) -> Window:
+    def in_dims(self, dims: int) -> SlidingWindow:
         """Return the window that slides in the same way over `dims` dims; the first ones have one element."""
         kernel, strides, dilations = (in_dims(part, dims) for part in (self.kernel, self.strides, self.dilations))
-        return Window(kernel, strides, dilations, in_dims(self.begin, dims, 0), in_dims(self.end, dims, 0))
+        return SlidingWindow(kernel, strides, dilations, in_dims(self.begin, dims, 0), in_dims(self.end, dims, 0))
 
-    def from_axis(self, axis: int) -> Window:
+    def from_axis(self, axis: int) -> SlidingWindow:
         """Return the window along an axis and those after it."""
-        return Window(
+        return SlidingWindow(
             self.kernel[axis:], self.strides[axis:], self.dilations[axis:], self.begin[axis:], self.end[axis:]
         )
 
@@ -147,7 +147,7 @@ class Window:
         """Whether the window is each single element along an axis."""
         return self.kernel[axis] == self.strides[axis] == 1 and self.begin[axis] == self.end[axis] == 0
 
-    def within(self, size: Sequence[int]) -> Window:
+    def within(self, size: Sequence[int]) -> SlidingWindow:
         """Return an equal window without taps that lie beyond the input and its padding at every position. Exporters
         write averages of whole pictures as windows of a thousand elements. Windows of a few elements stay unchanged.
         """
@@ -158,7 +158,7 @@ class Window:
                 kernel[axis] = last // self.dilations[axis] + 1
         return replace(self, kernel=tuple(kernel))
 
-    def merged(self, size: Sequence[int], output: Sequence[int]) -> tuple[Window, Ints, Ints]:
+    def merged(self, size: Sequence[int], output: Sequence[int]) -> tuple[SlidingWindow, Ints, Ints]:
         """Return an equal window over the same elements, its size and its output, with as few dims as possible.
 
         Dims of one element are dropped, and neighboring dims along which the window does not reach are merged.
@@ -176,9 +176,9 @@ class Window:
             else:
                 kept.append([dim, out, *along])
         dims, outs, *rest = (tuple(part) for part in zip(*(kept or [[1, 1, *resting]]), strict=True))
-        return Window(*rest), dims, outs
+        return SlidingWindow(*rest), dims, outs
 
-    def joined_at_end(self, size: Sequence[int], output: Sequence[int]) -> tuple[Window, Ints, Ints]:
+    def joined_at_end(self, size: Sequence[int], output: Sequence[int]) -> tuple[SlidingWindow, Ints, Ints]:
         """Return an equal window over the same elements with the last two dims as one, its size and its output, if the
         window rests along the last dim and steps by one along the other. Else return what is given.
 
@@ -192,7 +192,7 @@ class Window:
             return (*part[:-2], part[-2] * line)
 
         spans = joined(self.dilations), joined(self.begin), joined(self.end)
-        return Window(self.kernel[:-1], self.strides[:-1], *spans), joined(size), joined(output)
+        return SlidingWindow(self.kernel[:-1], self.strides[:-1], *spans), joined(size), joined(output)
 
     def output(self, size: Sequence[int], ceil_mode: bool = False) -> Ints:
         """Return the spatial dims of the output.
@@ -246,7 +246,7 @@ def window(
     dilations: Sequence[int] | None,
     pads: Sequence[int] | None,
     auto_pad: str,
-) -> Window | None:
+) -> SlidingWindow | None:
     """Return ONNX's window attributes with defaults and `auto_pad` resolved; None if that needs an unknown dim.
 
     The caller has checked them with `check_window`. Raises InferenceError for padding that is too large for kernels.
@@ -270,7 +270,7 @@ def window(
     else:
         given = tuple(pads) if pads and auto_pad in NOT_SET else (0,) * (2 * rank)
     _check_padding(given)
-    return Window(tuple(kernel), steps, spread, given[:rank], given[rank:])
+    return SlidingWindow(tuple(kernel), steps, spread, given[:rank], given[rank:])
 
 
 def output_dims(

@@ -13,7 +13,7 @@ from perframe.errors import InferenceError
 from perframe.layers.attributes import AutoPad, Extents, Flag, Pads
 from perframe.layers.base import Known, attributes_of, layer
 from perframe.layers.bounds import Bounds
-from perframe.layers.geometry import Ints, Window, check_window, output_dims, row_major, window
+from perframe.layers.geometry import Ints, SlidingWindow, check_window, output_dims, row_major, window
 from perframe.layers.shape_arithmetic import listed
 from perframe.sizes.partial import Dim, PartialTensor, derived
 from perframe.tensor import DataType
@@ -28,7 +28,7 @@ class Pooling:
     """
 
     kind: str
-    window: Window
+    window: SlidingWindow
     planes: int
     size: Ints
     output: Ints

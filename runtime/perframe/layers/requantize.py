@@ -29,7 +29,7 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class Table:
+class LookupTable:
     """Element x of the table, or element 2^8 + x if x is negative."""
 
 
@@ -74,8 +74,8 @@ def LookUp(x: PartialTensor, table: PartialTensor) -> PartialTensor:
 
 
 @LookUp.form
-def _table(inputs: Sequence[Known], outputs: Sequence[Known]) -> Table:
-    return Table()
+def _table(inputs: Sequence[Known], outputs: Sequence[Known]) -> LookupTable:
+    return LookupTable()
 
 
 @layer()

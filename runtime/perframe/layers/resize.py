@@ -33,7 +33,7 @@ _FAR = 2.0**40  # a coordinate beyond this counts as infinite
 
 
 @dataclass(frozen=True)
-class Sampling:
+class AxisSampling:
     """The sampling of an axis. If `scale` is None, it follows from the sizes."""
 
     mode: str
@@ -77,7 +77,7 @@ class AxisTaps:
     size: int
     inner: int
     output: int
-    sampling: Sampling
+    sampling: AxisSampling
 
     @property
     def count(self) -> int:
@@ -222,7 +222,7 @@ def _kernel(mode: str, distance: NDArray[np.float64], a: float) -> NDArray[np.fl
 
 
 @remembered(256)
-def taps(how: Sampling, size: int, output: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def taps(how: AxisSampling, size: int, output: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the taps of one axis: indices and weights, (output, K) each.
 
     Output elements for which a crop leaves the input have weights of 0.
@@ -277,7 +277,7 @@ def _resize(inputs: Sequence[Known | None], outputs: Sequence[Known], **attribut
         bounds = regions.get(axis, (0.0, 1.0))
         if output == shape[axis] and scale == 1.0 and bounds == (0.0, 1.0):
             continue
-        sampling = Sampling(
+        sampling = AxisSampling(
             attributes["mode"],
             attributes["coordinate_transformation_mode"],
             attributes["nearest_mode"],

@@ -45,7 +45,7 @@ class Scattering:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowUpdate:
     """Data of (batch, outer, size, inner); `count` rows of it are replaced. Each batch has its own first row.
 
     With `circular` rows beyond the end begin again at 0.
@@ -153,7 +153,7 @@ def TensorScatter(
 
 
 @TensorScatter.form
-def _tensor_scatter(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int, mode: str) -> Rows:
+def _tensor_scatter(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int, mode: str) -> RowUpdate:
     shape, update = inputs[0].shape, inputs[1].shape
     at = normalize_axis(axis, len(shape))
     fits = [a == b for a, b in zip(shape, update, strict=True)]
@@ -161,4 +161,4 @@ def _tensor_scatter(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: 
     if not all(fits):
         raise InferenceError(f"an update of {update} does not fit {shape} on axis {at}")
     outer, inner = math.prod(shape[1:at]), math.prod(shape[at + 1 :])
-    return Rows(shape[0], outer, shape[at], inner, update[at], mode == "circular")
+    return RowUpdate(shape[0], outer, shape[at], inner, update[at], mode == "circular")

@@ -16,7 +16,7 @@ from perframe.media.source import as_rate
 from perframe.media.videos import require_av
 
 _CODECS = {".webm": "libvpx-vp9", ".avi": "mpeg4"}  # H.264 elsewhere
-_OPTIONS = {  # pictures leave in the order in which they come, so that pieces of a video can be joined
+_OPTIONS = {  # pictures leave in the order in which they come, so that videos can be joined
     "libx264": {"bf": "0", "x264-params": "force-cfr=1"},  # what it says is the rate, and not that of our ticks
     "libvpx-vp9": {"b": "0", "auto-alt-ref": "0", "lag-in-frames": "0", "row-mt": "1", "cpu-used": "5"},
     "mpeg4": {"qscale": "3", "flags": "+qscale", "global_quality": "354"},

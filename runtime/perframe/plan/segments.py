@@ -15,7 +15,7 @@ from perframe.backends.operand import Operand
 from perframe.backends.protocol import KEPT, Access, Backend, Measured, Program, Step, TimedProgram, TimedRun
 from perframe.plan.allowance import Allowance, Piece, Position, StepCosts, Stopwatch
 from perframe.tensor import BackendType, Storage
-from perframe.tensor.readback import WITHIN_A_MODEL, FrameState
+from perframe.tensor.frames import WITHIN_A_MODEL, current_frame
 
 Array = NDArray[Any]
 
@@ -138,7 +138,7 @@ class Transfer:
     def run_whole(self) -> None:
         """Download the value from its backend, and upload it to the other."""
         if self.source.backend_type != "cpu":
-            FrameState.blocking(self.layers[0], WITHIN_A_MODEL)
+            current_frame().blocking(self.layers[0], WITHIN_A_MODEL)
         begin = perf_counter_ns()
         self._to.upload(self.source.download(self._value.shape, self._value.dtype))
         if self._backend.times_steps:

@@ -16,12 +16,12 @@ from perframe.media.sinks import Sink
 from perframe.media.source import Source, open_feed
 from perframe.media.video_sink import VideoSink
 from perframe.processing.settings import Chunk, Settings
-from perframe.processing.steps import FilmSource, ModelStep, Result, ScriptStep, Step, loaded
+from perframe.processing.steps import FilmSource, ModelStep, PictureStep, Result, ScriptStep, loaded
 from perframe.safety.archives import write_npz
 
 Tell = Callable[[int], object]
 """Called with the index of each picture that is done."""
-Write = Callable[[Picture, Result, Step], None]
+Write = Callable[[Picture, Result, PictureStep], None]
 
 
 class Runner:
@@ -40,7 +40,7 @@ class Runner:
         with Source(self._feed, first=first) as source, ExitStack() as stack:
             write = stack.enter_context(_writer(settings, chunk, source))
             film = FilmSource(source.name, source.rate)
-            step: Step | None = None
+            step: PictureStep | None = None
             for picture in source:
                 if picture.index >= chunk.stop:
                     break
@@ -55,7 +55,7 @@ class Runner:
                 missing = f"{chunk.stop - expected} of {chunk.stop - chunk.first} pictures from {chunk.first} on"
                 raise InputError(f"{source.name}: {missing} cannot be decoded")
 
-    def _step(self, stack: ExitStack, film: FilmSource, first: Picture) -> Step:
+    def _step(self, stack: ExitStack, film: FilmSource, first: Picture) -> PictureStep:
         if self._settings.script is not None:
             step = ScriptStep(self._model, self._settings, film, first)
             stack.callback(step.release)
@@ -87,12 +87,12 @@ def _writer(settings: Settings, chunk: Chunk, source: Source) -> Iterator[Write]
     write_whole(done, Path.touch)
 
 
-def _film(sink: Sink, picture: Picture, result: Result, step: Step) -> None:
+def _film(sink: Sink, picture: Picture, result: Result, step: PictureStep) -> None:
     """Write a result into a film, at its picture's time, so that it is shown as wide for its height as the picture."""
     sink.write(Picture(np.asarray(result), picture.index, picture.time, picture.aspect * step.stretch))
 
 
-def _store(settings: Settings, names: list[str], picture: Picture, result: Result, _step: Step) -> None:
+def _store(settings: Settings, names: list[str], picture: Picture, result: Result, _step: PictureStep) -> None:
     """Write a result into its file, or into the folder: named like its picture's file, or by its number."""
     stem = names[picture.index] if names else f"{picture.index:06d}"
     suffix = (settings.suffix or ".png") if isinstance(result, np.ndarray) else ".npz"

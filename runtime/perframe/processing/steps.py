@@ -23,7 +23,6 @@ from perframe.media.picture import Picture, Pixels
 from perframe.model import Model, Value
 from perframe.processing.settings import Settings, split_script
 from perframe.tensor import DataType, Tensor
-from perframe.tensor.readback import FrameState
 from perframe.textures.converter import TextureConverter
 from perframe.textures.transform import TextureTransform
 
@@ -32,14 +31,14 @@ Result = Pixels | Mapping[str, np.ndarray[Any, Any]]
 _CHANNELS = (1, 3, 4)
 
 
-class Step(Protocol):
+class PictureStep(Protocol):
     """What happens to the pictures of a chunk, in their order."""
 
     stretch: Fraction
     """The aspect of the last result's pixels, by that of its picture's pixels."""
 
     def __call__(self, picture: Picture) -> Result:
-        """What becomes of a picture."""
+        """The result for a picture."""
 
     def release(self) -> None:
         """Free what it holds."""
@@ -171,6 +170,7 @@ class ScriptStep:
             self._surface = _offscreen(shown)
             stack.callback(self._surface.release)
             self._app = App(surface=self._surface, clock=self._clock, stop_on_error=True)
+            self._app.frame_state.waits = True
             stack.callback(self._app.release)
             self._guarded(None, self._start, load_script(Path(path), name), model, settings)
             self._stack = stack.pop_all()
@@ -186,12 +186,12 @@ class ScriptStep:
 
     def _guarded(self, picture: Picture | None, call: Any, *arguments: Any) -> None:
         place = "its beginning" if picture is None else f"picture {picture.index}"
-        with _failures_of_scripts(self._where, place), FrameState.complete_frames():
+        with _failures_of_scripts(self._where, place), self._app.frame_state.entered():
             call(*arguments)
 
     def release(self) -> None:
         """End the script and its app."""
-        with _failures_of_scripts(self._where, "its end"), FrameState.complete_frames():
+        with _failures_of_scripts(self._where, "its end"), self._app.frame_state.entered():
             self._stack.close()
 
 

@@ -12,7 +12,7 @@ from perframe.profiling.table import as_text
 from perframe.profiling.timeline import write_trace
 from perframe.profiling.times import ProfiledTimes
 from perframe.safety.notebooks import preformatted
-from perframe.tensor.readback import FrameState
+from perframe.tensor.frames import frame_watchers
 
 
 class Profile(ProfiledTimes):
@@ -31,7 +31,7 @@ class Profile(ProfiledTimes):
             raise InputError("a profile watches one block: make another with pf.profile()")
         self._recorder, self._is_open = Recorder(), True
         watchers.append(self._recorder)
-        FrameState.watchers.append(self._recorder.frame_begins)
+        frame_watchers.append(self._recorder.frame_begins)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -39,7 +39,7 @@ class Profile(ProfiledTimes):
             return
         recorder, self._is_open = self.recorder, False
         watchers.remove(recorder)
-        FrameState.watchers.remove(recorder.frame_begins)
+        frame_watchers.remove(recorder.frame_begins)
         recorder.finish()
 
     def frame(self) -> None:

@@ -62,7 +62,7 @@ class SegmentRuns:
 
     def step_times(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """How often each step was timed, and the median of its seconds, NaN where it was not. The time of a step that
-        ran in pieces is the sum of them.
+        ran in several shares is the sum of them.
         """
         found = np.full((len(self.runs), len(self.layers)), np.nan)
         sums: dict[int, tuple[int, float]] = {}  # by step: the rows that have run, and what they took
@@ -72,7 +72,7 @@ class SegmentRuns:
                 continue
             first, count, most = rows
             done, taken = sums.pop(begin, (0, 0.0)) if first else (0, 0.0)
-            if done != first:  # an earlier piece is not known
+            if done != first:  # an earlier share is not known
                 continue
             done, taken = done + count, taken + float(stamps[1] - stamps[0])
             if done < most:

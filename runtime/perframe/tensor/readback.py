@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-import threading
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Protocol
 
 from perframe.errors import ReadbackPendingError
+from perframe.tensor.frames import current_frame
 
 if TYPE_CHECKING:
     import numpy as np
-
-log = logging.getLogger("perframe")
-_POLL = "use readback_request() and poll it, or await readback_and_clone_async()"
-WITHIN_A_MODEL = (
-    "the model itself needs this value on the CPU before it can continue, so your readbacks do not help. Run the model "
-    "on backend 'cpu', or cut it in two there (outputs=[...] of pf.load)"
-)
 
 _POLL_SECONDS = 0.0005
 
@@ -37,51 +28,11 @@ class Pending(Protocol):
         """Return the values. Call it only after `poll` has returned True."""
 
 
-class _FrameOfThread(threading.local):
-    """The frame that this thread runs. Each thread has its own: apps, and processes of films, run in several at once.
-    Readbacks note its `index`, and blocking calls `inside` a frame are reported.
-    """
-
-    index: int = 0
-    inside: bool = False
-    waits: bool = False
-    """Whether the results of a frame's runs arrive within that frame: see `complete_frames`."""
-    watchers: ClassVar[list[Callable[[int], None]]] = []
-    """Called with the number of each frame that begins, whatever its thread is."""
-    _reported: bool = False
-
-    def begin(self, index: int) -> None:
-        """Begin a frame."""
-        self.index, self.inside = index, True
-        for watcher in tuple(self.watchers):  # another thread may end its profile meanwhile
-            watcher(index)
-
-    def blocking(self, call: str, advice: str = _POLL) -> None:
-        """Log once that `call` blocked inside a frame, and what to do."""
-        if self.inside and not self.waits and not self._reported:
-            self._reported = True
-            log.warning("%s blocked inside frame %d: %s", call, self.index, advice)
-
-    @contextmanager
-    def complete_frames(self) -> Iterator[None]:
-        """In the block, readbacks of this thread finish within their frame, so that a film shows every result over its
-        own picture.
-        """
-        before, self.waits = self.waits, True
-        try:
-            yield
-        finally:
-            self.waits = before
-
-
-FrameState = _FrameOfThread()
-
-
 class Readback:
     """A requested download that may not have arrived yet. `frame` is the host's frame in which it was requested."""
 
     def __init__(self, pending: Pending, name: str = "") -> None:
-        self.frame = FrameState.index
+        self.frame = current_frame().index
         self.name = name
         self._pending = pending
         self._result: np.ndarray[Any, Any] | None = None
@@ -91,7 +42,7 @@ class Readback:
         """Whether `result()` has the values. Never blocks, except in a loop that waits for readbacks, such as that of
         `pf.process`.
         """
-        if FrameState.waits and self._result is None:
+        if current_frame().waits and self._result is None:
             self._pending.wait()
         return self._result is not None or self._pending.poll()
 
@@ -104,7 +55,7 @@ class Readback:
                         f"the readback of {self.name or 'a tensor'} asked in frame {self.frame} has not arrived: "
                         "poll .done, await it, or call result(wait=True), which blocks"
                     )
-                FrameState.blocking("Readback.result(wait=True)")
+                current_frame().blocking("Readback.result(wait=True)")
                 self._pending.wait()
             self._result = self._pending.values()
         return self._result
@@ -130,5 +81,5 @@ class Readback:
 
 def give_frame_back(begun: int) -> Generator[None, None, None]:
     """Yield to the host's loop once if the awaited work began in this frame."""
-    if begun == FrameState.index:
+    if begun == current_frame().index:
         yield

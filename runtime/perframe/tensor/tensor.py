@@ -13,7 +13,8 @@ from perframe.errors import ClosedError, InputError
 from perframe.tensor.arithmetic import NoArithmetic
 from perframe.tensor.drawing import drawn
 from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape
-from perframe.tensor.readback import FrameState, Pending, Readback
+from perframe.tensor.frames import current_frame
+from perframe.tensor.readback import Pending, Readback
 from perframe.tensor.storage import HostStorage, Storage
 
 
@@ -131,7 +132,7 @@ class Tensor(NoArithmetic):
         """Return a copy of the values as an ndarray. Blocks until the values exist."""
         storage = self.data_on_backend
         if storage.backend_type is not BackendType.CPU:
-            FrameState.blocking("Tensor.download_to_array()")
+            current_frame().blocking("Tensor.download_to_array()")
         return storage.download(self.shape, self.dtype)
 
     def numpy(self) -> Array:

@@ -16,7 +16,7 @@ from perframe.backends import BackendName, texture_passes
 from perframe.backends import backend_type as backend_type_of
 from perframe.errors import ClosedError, InputError
 from perframe.tensor import BackendType, Storage, Tensor
-from perframe.tensor.readback import FrameState
+from perframe.tensor.frames import current_frame
 from perframe.textures.arrays import as_picture, as_target, paint, sample
 from perframe.textures.parameters import (
     Dims,
@@ -84,7 +84,7 @@ class TextureConverter:
         return tensor
 
     def _many(self, texture: Any) -> Any:
-        """The pictures of a batch as a list; a single texture as it is."""
+        """The pictures of a batch as a list; a single texture unchanged."""
         if isinstance(texture, Sequence) and not isinstance(texture, str):
             return list(texture)
         return (self._passes.layers(texture) if self._passes is not None else None) or texture
@@ -118,7 +118,7 @@ class TextureConverter:
     def _bring(self, tensor: Tensor, target: Storage) -> None:
         """Download what was computed on the GPU for a tensor on the CPU."""
         if tensor.backend_type is BackendType.CPU:
-            FrameState.blocking("TextureConverter.to_tensor() into a tensor on the CPU", _STAY_ON_GPU)
+            current_frame().blocking("TextureConverter.to_tensor() into a tensor on the CPU", _STAY_ON_GPU)
             tensor.upload(target.download(tensor.shape, tensor.dtype))
 
     def upload(self, picture: Array, texture: Any) -> None:

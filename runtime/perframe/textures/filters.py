@@ -36,7 +36,7 @@ FILTERS: dict[str, tuple[float, Callable[[Array], Array]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class FilterWeights:
     """The pixels that elements of one axis read: for each the first, and weights of it and of those after it.
 
     `first` has the shape (elements,), `values` the shape (elements, taps); rows end in zeros, and each sums to 1.
@@ -80,7 +80,7 @@ _SMALL = 1 << 18
 
 
 @lru_cache(64)
-def weights(name: str, begin: float, length: float, count: int, size: int) -> Weights:
+def weights(name: str, begin: float, length: float, count: int, size: int) -> FilterWeights:
     """The weights of `count` elements that share `length` pixels from the place `begin` of an axis of `size` pixels.
 
     Pixels beyond the edge weigh nothing. An element that lies wholly beyond it reads the pixel at the edge.
@@ -96,7 +96,7 @@ def weights(name: str, begin: float, length: float, count: int, size: int) -> We
     totals = values.sum(1, keepdims=True)
     values[totals[:, 0] == 0, 0] = 1.0
     totals[totals == 0] = 1.0
-    found = Weights(first, (values / totals).astype(np.float32))
+    found = FilterWeights(first, (values / totals).astype(np.float32))
     for array in (found.first, found.values):
         array.flags.writeable = False
     return found

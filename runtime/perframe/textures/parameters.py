@@ -7,7 +7,7 @@ from typing import Any
 
 from perframe.tensor import DataType
 from perframe.textures import nearest
-from perframe.textures.filters import FILTERS, Weights, weights
+from perframe.textures.filters import FILTERS, FilterWeights, weights
 from perframe.textures.picture_map import PictureMap
 from perframe.textures.transform import CHANNELS, COLOR_CONVERSIONS, WHOLE_RANGES, TextureTransform
 
@@ -42,7 +42,7 @@ def _sampled_pixels(placed: PictureMap) -> dict[str, tuple[int, ...]]:
     return nearest.uniforms(nearest.sampled(x, w, wide), nearest.sampled(y, h, high))
 
 
-def filter_weights(how: TextureTransform, size: tuple[int, int], dims: Dims) -> tuple[Weights, Weights]:
+def filter_weights(how: TextureTransform, size: tuple[int, int], dims: Dims) -> tuple[FilterWeights, FilterWeights]:
     """The weights of a filter across and down, counted from the picture's top left."""
     placed = how.place(size, *dims[1:])
     x, y, w, h = placed.region
@@ -61,7 +61,7 @@ def is_filtered(how: TextureTransform) -> bool:
 
 
 def _element_params(how: TextureTransform, box: tuple[int, ...], dims: Dims, dtype: DataType) -> dict[str, Any]:
-    """What becomes of a color, and what fills the letterbox."""
+    """The conversion of a color, and the fill of the letterbox."""
     channels, height, width = dims
     mean, std = how.normalization()
     return {

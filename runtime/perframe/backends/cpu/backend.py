@@ -70,7 +70,7 @@ class CpuBackend:
         """Copy values in a job, after the jobs that write the source and the jobs that use the target."""
         assert isinstance(source, HostStorage) and isinstance(target, HostStorage)
 
-        def begin(needed: list[Fence], after: list[Fence]) -> jobs.Job:
+        def begin(needed: list[Fence], after: list[Fence]) -> jobs.ThreadJob:
             arrays = target.view(shape, dtype), source.view(shape, dtype)
             return jobs.schedule(np.copyto, *arrays, depends_on=needed, after=after)
 
@@ -220,7 +220,7 @@ class CpuBackend:
                     program.lend(planned, array)
                 program.run(begin, end, rows=rows)
             except Exception as error:  # a readback of the values raises it
-                self._last = job = jobs.Job.failed(error)
+                self._last = job = jobs.ThreadJob.failed(error)
             finally:
                 for planned, bound, _ in lent:
                     program.replace(planned, bound)
@@ -243,7 +243,7 @@ class CpuBackend:
             (planned, new.alias() if isinstance(new, HostStorage) else new) for planned, new in access.take_rebinds()
         ]
 
-        def begin_run(needed: list[Fence], after: list[Fence]) -> jobs.Job:
+        def begin_run(needed: list[Fence], after: list[Fence]) -> jobs.ThreadJob:
             needed = [*(last if begin or (rows is not None and rows[0]) else []), *needed]
             return jobs.schedule(_run, program, begin, end, rows, rebinds, needed, after=[*needed, *last, *after])
 

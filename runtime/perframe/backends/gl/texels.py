@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-SHEETS = 8  # GL 3.3 promises so many render targets
+SHEETS = 8  # the render targets that GL 3.3 guarantees
 _SHEET_BITS = SHEETS.bit_length() - 1
 _WHOLE_TEXEL = {4: np.complex128, 2: np.complex64}  # numbers of a texel's size: NumPy moves them at once
 

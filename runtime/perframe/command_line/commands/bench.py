@@ -27,7 +27,7 @@ from perframe.errors import MissingExtraError, PerframeError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from perframe.command_line.contest import Contestant, Task, Timing
+    from perframe.command_line.contest import BenchTask, Contestant, Timing
 
 PACKAGES = {"litert": "ai_edge_litert"}  # of peers whose package has another name
 
@@ -108,7 +108,7 @@ def measure(
 
 
 def _measure_one(
-    task: Task,
+    task: BenchTask,
     backends: Sequence[str],
     against: Sequence[str],
     rounds: int,

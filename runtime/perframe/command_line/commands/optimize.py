@@ -120,7 +120,8 @@ def show(model: Model, report: OptimizationReport, console: Console, explain: bo
         console.print(Text(f"  {origin}"))
     if report.gone:
         console.print(
-            f"\n{len(report.gone)} layers of the file are in none: constants, twins, or without effect", style="dim"
+            f"\n{len(report.gone)} layers are gone: constants, duplicates, or without effect",
+            style="dim",
         )
     for layer in report.gone:
         console.print(Text(f"  {layer}"))

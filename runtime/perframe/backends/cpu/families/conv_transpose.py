@@ -19,7 +19,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.conv import Convolution
-from perframe.layers.geometry import Window
+from perframe.layers.geometry import SlidingWindow
 from perframe.sizes.size import specialized
 
 WIDENS = True  # float16 is computed in float32
@@ -98,7 +98,7 @@ def lower(
                 matrices = np.stack([flat[..., i, j] for i, j in taps], 1)
             return gemm.pack(matrices.reshape(groups, len(taps) * depth, wide * outputs_))
 
-        phase = Window(
+        phase = SlidingWindow(
             kernel=(len(v.taps), len(h.taps)),
             strides=(1, 1),
             dilations=(v.dilation, h.dilation),

@@ -18,7 +18,7 @@ from perframe.backends.cpu.lowering.rows import walk
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.broadcasting import Conversion, Elementwise
+from perframe.layers.broadcasting import Elementwise, Float8Rules
 from perframe.layers.elementwise import Pow
 from perframe.layers.epilogue import parameters
 from perframe.layers.formula import keywords, name_in_text, translate
@@ -27,7 +27,7 @@ from perframe.layers.vocabulary import abs, is_inf, sqrt, where
 from perframe.sizes.size import at_least, is_symbolic, known_factor
 from perframe.tensor import DataType
 
-PIECE = 4096  # elements of a long row that one core takes at a time
+CHUNK = 4096  # elements of a long row that one core takes at a time
 LEAST = 16  # elements of a row: values with shorter rows may have no gaps
 SHORT, LONG = 64, 2048  # rows shorter than SHORT are joined to rows of up to LONG elements
 
@@ -46,7 +46,7 @@ def compute(layer: LayerLike, form: Elementwise, inputs: Sequence[Any], outputs:
     wanted = outputs[0].dtype
     if wanted is DataType.STRING:
         return [np.asarray(result).astype(object)]
-    rules = form.conversion or Conversion()
+    rules = form.conversion or Float8Rules()
     result = convert(result, wanted, rules.saturate, rules.round_mode)
     return [np.broadcast_to(result, form.shape)]
 
@@ -79,14 +79,14 @@ def lower(
         _rows(form, operands, outputs[0]) if gaps else _long_rows(layer, form, operands, scratch)
     )
     inner = shape[-1]
-    pieces = at_least(inner // PIECE, 1)
-    piece, items = -(-inner // pieces), math.prod(shape[:-1]) * pieces
+    chunks = at_least(inner // CHUNK, 1)
+    chunk, items = -(-inner // chunks), math.prod(shape[:-1]) * chunks
     words = fields.elementwise(len(operands))
     fixed = words.numbers(
         parameters=numbers.ctypes.data,
         rank=len(shape),
-        pieces=pieces,
-        piece=piece,
+        chunks=chunks,
+        chunk=chunk,
         pitch=outputs[0].pitch if gaps else inner,
     )
     made = step(

@@ -61,7 +61,7 @@ def lower(
 
 
 def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
-    """Outputs, and an input whose rows are read whole or in pieces."""
+    """Outputs, and an input whose rows are read whole or in chunks."""
     x = inputs[0]
     if layer.declaration.form_of is None or x is None or not x.shape or not x.shape[-1]:
         return []

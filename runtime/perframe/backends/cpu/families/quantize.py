@@ -18,7 +18,7 @@ from perframe.layers.quantize import WHOLE_RANGES, OwnRange, Scaling
 from perframe.sizes.size import at_least
 from perframe.tensor import DataType
 
-PIECE = 8192  # elements that one core takes at a time
+CHUNK = 8192  # elements that one core takes at a time
 SIGNED = {DataType.UINT8: False, DataType.INT8: True}
 
 
@@ -53,17 +53,17 @@ def lower(
     assert x is not None
     elements = x.shape.size
     if isinstance(form, OwnRange):
-        pieces = -(-elements // PIECE)
-        pairs = scratch((2 * pieces * LANES,), DataType.FLOAT32)
+        chunks = -(-elements // CHUNK)
+        pairs = scratch((2 * chunks * LANES,), DataType.FLOAT32)
         y = outputs[0]  # unread outputs may be absent
         own = outputs[1] if len(outputs) > 1 else scratch((1,), DataType.FLOAT32)
         own_zero = outputs[2] if len(outputs) > 2 else scratch((1,), DataType.UINT8)
-        grain = max(1, SPLIT_ELEMENTS // PIECE)
-        numbers = EXTENT.numbers(elements=elements, piece=PIECE)
+        grain = max(1, SPLIT_ELEMENTS // CHUNK)
+        numbers = EXTENT.numbers(elements=elements, chunk=CHUNK)
         own_range = OWN_RANGE.operands(pairs=pairs, scale=own, zero=own_zero)
         return [
-            step(layer, "quantize.extent", EXTENT.operands(x=x, pairs=pairs), numbers, pieces, grain=grain),
-            step(layer, "quantize.own_range", own_range, OWN_RANGE.numbers(pieces=pieces), 1),
+            step(layer, "quantize.extent", EXTENT.operands(x=x, pairs=pairs), numbers, chunks, grain=grain),
+            step(layer, "quantize.own_range", own_range, OWN_RANGE.numbers(chunks=chunks), 1),
             _scale(layer, "quantize", QUANTIZE.operands(x=x, scale=own, zero=own_zero, out=y), False),
         ]
     small, large = (outputs[0], x) if form.quantizes else (x, outputs[0])
@@ -88,9 +88,9 @@ def _scale(
     """The step for rows, each with the next of `size` scales."""
     elements = operands[0].shape.size
     inner = elements // at_least(rows, 1)
-    pieces = -(-inner // PIECE)
-    items = rows * pieces
-    numbers = QUANTIZE.numbers(inner=inner, size=size, pieces=pieces, piece=PIECE)
+    chunks = -(-inner // CHUNK)
+    items = rows * chunks
+    numbers = QUANTIZE.numbers(inner=inner, size=size, chunks=chunks, chunk=CHUNK)
     text, grain = f"signed = {signed}", sharing(items, elements)
     return step(layer, f"quantize.{kernel}", operands, numbers, items, text, grain=grain)
 

@@ -14,7 +14,7 @@ from perframe.backends.cpu.lowering.lowering import all_float32, mover, sharing,
 from perframe.backends.cpu.program.program import NativeStep, Table
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.resize import AxisTaps, Sampling
+from perframe.layers.resize import AxisSampling, AxisTaps
 from perframe.layers.resize import taps as taps_of
 
 WIDENS = True  # float16 is computed in float32
@@ -115,36 +115,36 @@ def _repeat(
     return step(layer, kernel, REPEAT.operands(x=x, out=y), numbers, items, tables=tables, grain=grain)
 
 
-_COPY = Sampling("nearest", "asymmetric", "floor", 0.0, False, False, 1.0, (0.0, 1.0))
+_COPY = AxisSampling("nearest", "asymmetric", "floor", 0.0, False, False, 1.0, (0.0, 1.0))
 
 
 def _unchanged(one: AxisTaps) -> AxisTaps:
-    """An axis of one row before an axis: it stays as it is."""
+    """An axis of one row before an axis: it does not change."""
     return AxisTaps(one.axis - 1, one.outer, 1, one.size, 1, _COPY)
 
 
-def _indices(how: Sampling, size: int, output: int) -> Any:
+def _indices(how: AxisSampling, size: int, output: int) -> Any:
     return np.ascontiguousarray(taps_of(how, size, output)[0], np.int64)
 
 
-def _weights(how: Sampling, size: int, output: int) -> Any:
+def _weights(how: AxisSampling, size: int, output: int) -> Any:
     return np.ascontiguousarray(taps_of(how, size, output)[1], np.float32)
 
 
-def _short_indices(how: Sampling, size: int, output: int) -> Any:
+def _short_indices(how: AxisSampling, size: int, output: int) -> Any:
     return np.ascontiguousarray(taps_of(how, size, output)[0], np.int32)
 
 
-def _column_indices(how: Sampling, size: int, output: int) -> Any:
+def _column_indices(how: AxisSampling, size: int, output: int) -> Any:
     """The indices of all first taps, then of all second ones, and so on."""
     return np.ascontiguousarray(taps_of(how, size, output)[0].T, np.int32)
 
 
-def _column_weights(how: Sampling, size: int, output: int) -> Any:
+def _column_weights(how: AxisSampling, size: int, output: int) -> Any:
     return np.ascontiguousarray(taps_of(how, size, output)[1].T, np.float32)
 
 
-def _times(how: Sampling, size: int, output: int) -> Any:
+def _times(how: AxisSampling, size: int, output: int) -> Any:
     """How often each element is repeated: 0 if that differs between elements."""
     indices = taps_of(how, size, output)[0][:, 0]
     times = -(-output // size)

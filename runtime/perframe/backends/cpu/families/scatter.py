@@ -16,7 +16,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.geometry import collapse, row_major
-from perframe.layers.scatter import Rows, Scattering
+from perframe.layers.scatter import RowUpdate, Scattering
 from perframe.tensor import DataType
 
 _REDUCTIONS: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -51,7 +51,7 @@ def _scatter(form: Scattering, inputs: Sequence[Any]) -> Any:
     return result.astype(x.dtype)
 
 
-def _rows(form: Rows, inputs: Sequence[Any]) -> Any:
+def _rows(form: RowUpdate, inputs: Sequence[Any]) -> Any:
     x, update, begin = (*inputs, None)[:3]
     result = x.reshape(form.batch, form.outer, form.size, form.inner).copy()
     first = np.zeros(form.batch, np.int64) if begin is None else begin.reshape(-1)
@@ -62,7 +62,7 @@ def _rows(form: Rows, inputs: Sequence[Any]) -> Any:
     return result
 
 
-_COMPUTE: dict[type, Callable[[Any, Sequence[Any]], Any]] = {Scattering: _scatter, Rows: _rows}
+_COMPUTE: dict[type, Callable[[Any, Sequence[Any]], Any]] = {Scattering: _scatter, RowUpdate: _rows}
 
 
 def overwrites(layer: LayerLike) -> int | None:
@@ -72,14 +72,21 @@ def overwrites(layer: LayerLike) -> int | None:
 
 def lower(
     layer: LayerLike,
-    form: Scattering | Rows,
+    form: Scattering | RowUpdate,
     inputs: Sequence[Operand | None],
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
     """Native steps: a copy of the data, unless the updates overwrite it, and the updates in their order."""
     x, indices, updates = inputs[:3]
-    if isinstance(form, Rows) or x is None or indices is None or updates is None or not x.shape.size or layer.epilogue:
+    if (
+        isinstance(form, RowUpdate)
+        or x is None
+        or indices is None
+        or updates is None
+        or not x.shape.size
+        or layer.epilogue
+    ):
         return None
     dtype = _MOVED.get(element_size(x)) if form.reduction == "none" else _COMBINED.get(x.dtype)
     if dtype is None or indices.dtype not in (DataType.INT64, DataType.INT32):
@@ -133,7 +140,7 @@ _FORMULAS = {
     "max": "maximum(old, new)",
     "min": "minimum(old, new)",
 }
-# the dtypes as which kernels move elements of so many bytes, and in which they combine elements
+# by the bytes of an element, the dtype as which kernels move it; and the dtypes in which they combine elements
 _MOVED = {1: "uint8", 2: "uint16", 4: "int32", 8: "int64"}
 _COMBINED = {
     DataType(dtype): dtype

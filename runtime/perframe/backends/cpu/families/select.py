@@ -26,7 +26,7 @@ _TOP: dict[DataType, tuple[str, ...]] = {
     DataType.INT32: ("select.top_of_int32", "sort.of_int32"),
     DataType.INT64: ("select.top_of_int64",),
 }
-LONG = 32  # a row of so many elements is sorted by digits, if most of it is wanted
+LONG = 32  # elements of a row that is sorted by digits, if most of it is wanted
 
 
 def _positions(rows: Any, form: Selection) -> Any:

@@ -96,7 +96,7 @@ class _Tile:
         return made
 
     def _left(self, place: Any, step: int) -> Any:
-        """So many groups of a row, in the first lanes of a vector."""
+        """The first groups of a row, in the first lanes of a vector."""
         builder = self.builder
         loaded = splat_of(builder, self._load(place, 0, I32)) if step == 1 else self._load(place, 0, INTS)
         if self.kind == "sudot":

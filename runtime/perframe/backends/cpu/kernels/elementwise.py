@@ -17,16 +17,16 @@ def kernel(numbers, begin, end):
     n = int64s(numbers)
 {pointers}
     out, p = {result}s(n[field.out]), float32s(n[field.parameters])
-    rank, pieces, piece, pitch = n[field.rank], n[field.pieces], n[field.piece], n[field.pitch]
+    rank, chunks, chunk, pitch = n[field.rank], n[field.chunks], n[field.chunk], n[field.pitch]
     inner = n[shape + rank - 1]
     coordinates = int64s(stack_numbers())
 {steps}
 {zeros}
     item, rows = begin, 0
     while item < end:
-        row, start = item // pieces, item % pieces * piece
-        stop = min(inner, start + piece)
-        if pieces == 1 and rows:
+        row, start = item // chunks, item % chunks * chunk
+        stop = min(inner, start + chunk)
+        if chunks == 1 and rows:
             axis, by = rank - 2, rows
             while axis >= 0:
                 coordinates[axis] += by
@@ -46,7 +46,7 @@ def kernel(numbers, begin, end):
                 coordinates[axis] = c
 {offsets}
         o = row * pitch
-        rows = min(end - item, n[shape + rank - 2] - coordinates[rank - 2]) if pieces == 1 and rank > 1 else 1
+        rows = min(end - item, n[shape + rank - 2] - coordinates[rank - 2]) if chunks == 1 and rank > 1 else 1
 {loops}
         item += rows
 """

@@ -105,8 +105,8 @@ SORT = Fields("x values indices keys", "size inner count takes_largest")
 MARKS = Fields("positions out", "size inner")
 CUMULATE = Fields("x out", "size inner is_exclusive is_reverse")
 TOP = Fields("x values indices", "size inner count takes_largest")
-BYTE_ADD = Fields("a b out", "factors zeros limits elements piece")
-BYTE_TABLE = Fields("x table out", "elements piece")
+BYTE_ADD = Fields("a b out", "factors zeros limits elements chunk")
+BYTE_TABLE = Fields("x table out", "elements chunk")
 BYTE_MEAN = Fields("x factor zeros out", "pixels channels")
 PAD = Fields("x out", "value mode before size rank")  # then the shapes of out and of x, and the elements before x
 GATHER_ERROR = Fields("", "is_wrong index size")  # a wrong index, and the size that it exceeds
@@ -128,10 +128,10 @@ ROI = Fields(
 ROTARY = Fields("x cos sin out", "size interleaved by_pair rank")
 SOFTMAX = Fields("x out", "size inner takes_logarithm outer")
 NEIGHBOURS = Fields("x out", "parameters channels inner before after")
-QUANTIZE = Fields("x scale zero out", "inner size pieces piece")
+QUANTIZE = Fields("x scale zero out", "inner size chunks chunk")
 QUANTIZE_COLUMNS = Fields("x scale zero out", "size")
-EXTENT = Fields("x pairs", "elements piece")
-OWN_RANGE = Fields("pairs scale zero", "pieces")
+EXTENT = Fields("x pairs", "elements chunk")
+OWN_RANGE = Fields("pairs scale zero", "chunks")
 MATMUL = Fields("a b bias out", "parameters scales has_bias rows columns depth rank")  # then the batch, and strides
 WINOGRAD = Fields(
     "x weights bias addend out transformed",
@@ -156,4 +156,4 @@ ATTENTION = Fields(
 @functools.cache
 def elementwise(count: int) -> Fields:
     """The words of a formula of `count` operands, x0 and on. After them come the shape, and each operand's strides."""
-    return Fields(" ".join([*(f"x{k}" for k in range(count)), "out"]), "parameters rank pieces piece pitch")
+    return Fields(" ".join([*(f"x{k}" for k in range(count)), "out"]), "parameters rank chunks chunk pitch")

@@ -37,7 +37,7 @@ from perframe.backends.cpu.kernels.whole_vector import (
 
 
 def quantize(signed: bool) -> Any:
-    """A number for each row. Items are pieces of rows."""
+    """A number for each row. Items are chunks of rows."""
     field = QUANTIZE.at
     low, high = (-128, 127) if signed else (0, 255)
     read_zero = _reader(signed)
@@ -45,13 +45,13 @@ def quantize(signed: bool) -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
         x, out, inner = n[field.x], n[field.out], n[field.inner]
-        pieces, piece = n[field.pieces], n[field.piece]
+        chunks, chunk = n[field.chunks], n[field.chunk]
         for item in range(begin, end):
-            row, first = item // pieces, item % pieces * piece
+            row, first = item // chunks, item % chunks * chunk
             zero = read_zero(n[field.zero], row % n[field.size])
             scale, zeros = splat(floats(n[field.scale])[row % n[field.size]]), splat_whole(zero)
             least, most = splat(float32(low - zero)), splat(float32(high - zero))
-            for i in range(row * inner + first, row * inner + min(inner, first + piece), LANES):
+            for i in range(row * inner + first, row * inner + min(inner, first + chunk), LANES):
                 count = min(LANES, (row + 1) * inner - i)
                 value = between(divide(load_first(x, i, count), scale), least, most)
                 store_bytes(add_whole(nearest(value), zeros), out, i, count)
@@ -82,19 +82,19 @@ def quantize_columns(signed: bool) -> Any:
 
 
 def dequantize(signed: bool) -> Any:
-    """A number for each row. Items are pieces of rows."""
+    """A number for each row. Items are chunks of rows."""
     field = QUANTIZE.at
     load_bytes, read_zero = byte_loader(signed), _reader(signed)
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
         x, out, inner = n[field.x], n[field.out], n[field.inner]
-        pieces, piece = n[field.pieces], n[field.piece]
+        chunks, chunk = n[field.chunks], n[field.chunk]
         for item in range(begin, end):
-            row, first = item // pieces, item % pieces * piece
+            row, first = item // chunks, item % chunks * chunk
             zeros = splat_whole(read_zero(n[field.zero], row % n[field.size]))
             scale = splat(floats(n[field.scale])[row % n[field.size]])
-            for i in range(row * inner + first, row * inner + min(inner, first + piece), LANES):
+            for i in range(row * inner + first, row * inner + min(inner, first + chunk), LANES):
                 count = min(LANES, (row + 1) * inner - i)
                 whole = subtract_whole(load_bytes(x, i, count), zeros)
                 store_first(multiply(real(whole), scale), out, i, count)
@@ -130,17 +130,17 @@ def _reader(signed: bool) -> Any:
 
 
 def extent() -> Any:
-    """A vector of the smallest elements of each piece, and a vector of the largest."""
+    """A vector of the smallest elements of each chunk, and a vector of the largest."""
     field = EXTENT.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, pairs, elements, piece = n[field.x], n[field.pairs], n[field.elements], n[field.piece]
+        x, pairs, elements, chunk = n[field.x], n[field.pairs], n[field.elements], n[field.chunk]
         none = splat(float32(0))
         for item in range(begin, end):
-            stop = min(elements, (item + 1) * piece)
+            stop = min(elements, (item + 1) * chunk)
             low, high, more_low, more_high = none, none, none, none
-            i = item * piece
+            i = item * chunk
             while i + 2 * LANES <= stop:
                 first, second = load(x, i), load(x, i + LANES)
                 low, high = at_most(first, low), at_least(first, high)
@@ -157,7 +157,7 @@ def extent() -> Any:
 
 
 def own_range() -> Any:
-    """The scale that spreads the range of all pieces over 8 bits, and its zero point.
+    """The scale that spreads the range of all chunks over 8 bits, and its zero point.
 
     If all elements are zero, the scale is 1/255, as in ONNX's evaluator; the standard's own function gives 0.
     """
@@ -167,7 +167,7 @@ def own_range() -> Any:
         n = int64s(numbers)
         pairs, scale, zero = floats(n[field.pairs]), floats(n[field.scale]), bools(n[field.zero])
         low, high = float32(0), float32(0)
-        for i in range(n[field.pieces] * 2 * LANES):
+        for i in range(n[field.chunks] * 2 * LANES):
             low, high = min(low, pairs[i]), max(high, pairs[i])
         width = high - low
         scale[0] = (float32(1) if width == 0 else width) / float32(255)

@@ -74,7 +74,7 @@ def _reduction(combine: str) -> Any:
 
         @inline
         def _beside(n, first, rows, inner, parts):
-            """Combine WIDE elements side by side, and only so many at a time that a long sum stays exact."""
+            """Combine WIDE elements side by side, in blocks short enough to keep a long sum exact."""
             x, total, added = floats(n[field.x]), start, 0
             for k in range(WIDE):
                 parts[k] = start

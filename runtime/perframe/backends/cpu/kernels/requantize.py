@@ -1,4 +1,4 @@
-"""Layers from bytes to bytes, element by element: sums of two, and look-ups. Items are pieces of `piece` elements."""
+"""Layers from bytes to bytes, element by element: sums of two, and look-ups. Items are chunks of `chunk` elements."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def add(first_signed: bool, second_signed: bool) -> Any:
         n = int64s(numbers)
         a, b, out, factors = n[field.a], n[field.b], n[field.out], floats(n[field.factors])
         zeros, limits = int32s(n[field.zeros]), floats(n[field.limits])
-        elements, piece = n[field.elements], n[field.piece]
+        elements, chunk = n[field.elements], n[field.chunk]
         a_factor, b_factor = splat(factors[0]), splat(factors[1])
         a_zero, b_zero, zero = splat_whole(int(zeros[0])), splat_whole(int(zeros[1])), splat_whole(int(zeros[2]))
         low, high = splat(limits[0]), splat(limits[1])
-        for i in range(begin * piece, min(elements, end * piece), LANES):
+        for i in range(begin * chunk, min(elements, end * chunk), LANES):
             count = min(LANES, elements - i)
             left, right = load_a(a, i, count), load_b(b, i, count)
             scaled = multiply(real(subtract_whole(left, a_zero)), a_factor)
@@ -51,7 +51,7 @@ def look_up() -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
         x, table, out = bools(n[field.x]), bools(n[field.table]), bools(n[field.out])
-        for i in range(begin * n[field.piece], min(n[field.elements], end * n[field.piece])):
+        for i in range(begin * n[field.chunk], min(n[field.elements], end * n[field.chunk])):
             out[i] = table[x[i]]
 
     return kernel

@@ -20,12 +20,12 @@ from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
 from perframe.layers.conv import Convolution
 from perframe.layers.epilogue import parameters
-from perframe.layers.geometry import Window
+from perframe.layers.geometry import SlidingWindow
 from perframe.sizes.size import at_least, at_most, is_less, is_symbolic
 
 Floats = NDArray[np.float32]
 
-WEIGHTY = 2**17  # weights: to read so many once more takes a core as long as a few rows of pixels from another core
+WEIGHTY = 2**17  # weights: reading them once more takes a core as long as a few rows of pixels from another core
 SPLIT_FLOPS = 500_000  # some 3 µs on one core: less work is not worth sharing
 CROWDED = 1024  # rows share one set of the first cache, if their pitch is a multiple of this
 
@@ -149,7 +149,9 @@ class _Blocks:
 
 def window_of_rows(rows: int) -> dict[str, int]:
     """The window of a matrix: each row is one pixel."""
-    window = window_words(Window(kernel=(1,), strides=(1,), dilations=(1,), begin=(0,), end=(0,)), (rows,), (rows,))
+    window = window_words(
+        SlidingWindow(kernel=(1,), strides=(1,), dilations=(1,), begin=(0,), end=(0,)), (rows,), (rows,)
+    )
     assert window is not None
     return window
 

@@ -16,7 +16,7 @@ from perframe.backends.cpu.program.program import NativeStep, Table
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
 from perframe.layers.epilogue import Stage, parameters
-from perframe.layers.geometry import Window, collapse, in_dims
+from perframe.layers.geometry import SlidingWindow, collapse, in_dims
 from perframe.layers.homes import own_kernel
 from perframe.sizes.size import at_least, is_symbolic, known_factor
 from perframe.sizes.tables import remembered
@@ -130,19 +130,19 @@ def _in_rows(elements: int) -> int:
     return next((size for size in range(8192, 1024, -1) if elements % size == 0), elements)
 
 
-def window_words(window: Window, size: Sequence[int], output: Sequence[int]) -> dict[str, int] | None:
+def window_words(window: SlidingWindow, size: Sequence[int], output: Sequence[int]) -> dict[str, int] | None:
     """The words of fields.WINDOW for one or two spatial dims; None for more."""
     return None if len(size) > 2 else plane_words(window, size, output)
 
 
-def plane_words(window: Window, size: Sequence[int], output: Sequence[int]) -> dict[str, int]:
+def plane_words(window: SlidingWindow, size: Sequence[int], output: Sequence[int]) -> dict[str, int]:
     """The words of fields.WINDOW for the last two of up to three spatial dims."""
     plane = window.in_dims(3)
     parts = (in_dims(size, 3), in_dims(output, 3), plane.kernel, plane.strides, plane.dilations, plane.begin)
     return dict(zip(WINDOW.split(), itertools.chain(*(part[1:] for part in parts)), strict=True))
 
 
-def window_z_words(window: Window, size: Sequence[int], output: Sequence[int]) -> dict[str, int]:
+def window_z_words(window: SlidingWindow, size: Sequence[int], output: Sequence[int]) -> dict[str, int]:
     """The words of fields.WINDOW_Z for the first of up to three spatial dims."""
     whole = window.in_dims(3)
     parts = (in_dims(size, 3), in_dims(output, 3), whole.kernel, whole.strides, whole.dilations, whole.begin)
@@ -155,7 +155,7 @@ def window_reach(window: Mapping[str, int]) -> tuple[int, int]:
     return rows, (window["kernel_x"] - 1) * window["dilation_x"] + 1
 
 
-def end_words(window: Window) -> dict[str, int]:
+def end_words(window: SlidingWindow) -> dict[str, int]:
     """The words of fields.ENDS for up to three spatial dims."""
     return dict(zip(ENDS.split(), window.in_dims(3).end, strict=True))
 

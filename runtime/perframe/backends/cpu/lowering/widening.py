@@ -18,7 +18,7 @@ from perframe.backends.operand import Make, Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.tensor import DataType
 
-PIECE = 4096  # elements in an item
+CHUNK = 4096  # elements in an item
 NARROW, WIDE = DataType.FLOAT16, DataType.FLOAT32
 
 Lower = Callable[[Sequence[Operand | None], Sequence[Operand], Scratch], list[NativeStep] | None]
@@ -77,7 +77,7 @@ def _conversion(layer: LayerLike, x: Operand, out: Operand) -> NativeStep:
     text = f"operands, result = ['{x.dtype.value} float'], '{out.dtype.value}'\n"
     text += f"@inline\ndef formula(x0, p):\n    return x0\n{jit.epilogue_text(())}"
     numbers, words, size = float_array(()), fields.elementwise(1), x.shape.size
-    pieces = -(-size // PIECE)
-    fixed = words.numbers(parameters=numbers.ctypes.data, rank=1, pieces=pieces, piece=PIECE, pitch=size)
-    operands, grain = words.operands(x0=x, out=out), sharing(pieces, size)
-    return step(layer, "elementwise", operands, [*fixed, size, 1], pieces, text, [numbers], grain=grain)
+    chunks = -(-size // CHUNK)
+    fixed = words.numbers(parameters=numbers.ctypes.data, rank=1, chunks=chunks, chunk=CHUNK, pitch=size)
+    operands, grain = words.operands(x0=x, out=out), sharing(chunks, size)
+    return step(layer, "elementwise", operands, [*fixed, size, 1], chunks, text, [numbers], grain=grain)

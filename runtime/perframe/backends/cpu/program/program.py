@@ -43,7 +43,7 @@ class Table:
 class NativeStep:
     """A compiled kernel and the numbers that it reads after the addresses of its operands: shapes and strides.
 
-    Every kernel is called as `kernel(numbers, begin, end)` for a range of its `items`, independent pieces of its work.
+    Every kernel is called as `kernel(numbers, begin, end)` for a range of its `items`, independent units of work.
     `grain` is the least number of items worth handing to another core; without it the step is not split. `check` is
     called after a run, and raises if the kernel has reported an error. The addresses of `tables` are the first of the
     numbers.

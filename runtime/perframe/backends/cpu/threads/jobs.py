@@ -22,14 +22,14 @@ EXIT_SECONDS = 10  # the time that the exit of the process waits for a running j
 
 log = logging.getLogger("perframe")
 _numbers = itertools.count()
-_under_way: set[Job] = set()  # jobs of the pool that have not ended
+_under_way: set[ThreadJob] = set()  # jobs of the pool that have not ended
 _FORKED = (
     "a run was under way when this process was forked, and ended with its parent: make a new worker in the "
     "child, or wait before you fork"
 )
 
 
-class Job:
+class ThreadJob:
     """A function that runs once, in any thread. A job is a fence: threads wait for it, and other jobs depend on it."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Job:
         self.done = False  # whether it has finished or failed
 
     @classmethod
-    def failed(cls, error: BaseException) -> Job:
+    def failed(cls, error: BaseException) -> ThreadJob:
         """Return a job that has already raised an error."""
         job = cls(_fail, (error,))
         job.run_here()
@@ -136,20 +136,20 @@ def _nothing() -> None:
     """Stand in for the function of a finished job, which may hold much memory."""
 
 
-def run_unclaimed(job: Job) -> None:
+def run_unclaimed(job: ThreadJob) -> None:
     """Run a queued job in this thread, after the queued jobs that it waits for. Jobs that other threads have begun are
     left to them.
 
     This is a loop rather than a recursion, since frames that overlap make long chains.
     """
-    found: dict[int, Job] = {}
+    found: dict[int, ThreadJob] = {}
     seen, stack = set[int](), list[Any]([job])
     while stack:
         fence = stack.pop()
         if id(fence) in seen or fence.done:
             continue
         seen.add(id(fence))
-        if isinstance(fence, Job):
+        if isinstance(fence, ThreadJob):
             found[fence._number] = fence
         stack += getattr(fence, "behind", ())
     for number in sorted(found):
@@ -160,8 +160,8 @@ class _Pool:
     """Threads that take jobs in order. A job depends only on earlier jobs, so that the first one can always run."""
 
     def __init__(self, threads: int) -> None:
-        self._queue: queue.SimpleQueue[Job] = queue.SimpleQueue()
-        self._current: list[Job | None] = [None] * threads
+        self._queue: queue.SimpleQueue[ThreadJob] = queue.SimpleQueue()
+        self._current: list[ThreadJob | None] = [None] * threads
         self._closed = False
         for index in range(threads):
             thread = threading.Thread(target=self._work, args=(index,), name=f"perframe-job-{index}", daemon=True)
@@ -182,7 +182,7 @@ class _Pool:
         job.run_here()
         self._current[index] = None
 
-    def put(self, job: Job) -> None:
+    def put(self, job: ThreadJob) -> None:
         """Add a job to the queue."""
         self._queue.put(job)
 
@@ -222,12 +222,12 @@ if hasattr(os, "register_at_fork"):
 
 def schedule(
     function: Callable[..., Any], *arguments: Any, depends_on: Sequence[Fence] = (), after: Sequence[Fence] = ()
-) -> Job:
+) -> ThreadJob:
     """Run `function(*arguments)` on a worker thread after `depends_on` and `after`. Return its job at once.
 
     If a fence of `depends_on` fails, the job fails too. The fences in `after` may fail.
     """
-    job = Job(function, arguments, depends_on, after)
+    job = ThreadJob(function, arguments, depends_on, after)
     pool = _shared_pool()
     _under_way.add(job)
     pool.put(job)

@@ -26,7 +26,7 @@ Call = tuple[int, ...]
 """A C function's address and its arguments, five at most."""
 
 
-class Calls(NamedTuple):
+class SystemCalls(NamedTuple):
     """The calls that native code makes: to sleep while a word is 0, to wake the sleepers, to give way to other threads.
     An empty one cannot be made on this system.
     """
@@ -36,7 +36,7 @@ class Calls(NamedTuple):
     give_way: Call
 
 
-def find_calls(word: int, zero: int) -> Calls:
+def find_calls(word: int, zero: int) -> SystemCalls:
     """The system's calls for the word at an address. `zero` is the address of another word, which stays 0.
 
     With PERFRAME_HELPERS=event, helpers sleep in Python, as they do where the system has no such calls. Any other value
@@ -45,33 +45,37 @@ def find_calls(word: int, zero: int) -> Calls:
     asked = os.environ.get("PERFRAME_HELPERS", "")
     if asked not in ("", "event"):
         raise InputError(f"PERFRAME_HELPERS is 'event', for helpers that sleep in Python, or not set; it is {asked!r}")
-    finders: dict[str, Callable[[int, int], Calls]] = {"linux": _of_linux, "darwin": _of_macos, "win32": _of_windows}
+    finders: dict[str, Callable[[int, int], SystemCalls]] = {
+        "linux": _of_linux,
+        "darwin": _of_macos,
+        "win32": _of_windows,
+    }
     found = finders.get(sys.platform, _of_others)(word, zero)
-    return found if found.wait and found.wake and not asked else Calls((), (), found.give_way)
+    return found if found.wait and found.wake and not asked else SystemCalls((), (), found.give_way)
 
 
-def _of_linux(word: int, zero: int) -> Calls:
+def _of_linux(word: int, zero: int) -> SystemCalls:
     number, syscall = _FUTEX.get(platform.machine()), _address("", "syscall")
     if number is None:
         return _of_others(word, zero)
     wait, wake = (syscall, number, word, _FUTEX_WAIT, 0, 0), (syscall, number, word, _FUTEX_WAKE, _EVERYONE, 0)
-    return Calls(wait, wake, _call("", "sched_yield"))
+    return SystemCalls(wait, wake, _call("", "sched_yield"))
 
 
-def _of_macos(word: int, zero: int) -> Calls:
+def _of_macos(word: int, zero: int) -> SystemCalls:
     """macOS has them since 14.4."""
     wait = _call("", "os_sync_wait_on_address", word, 0, _WORD_BYTES, 0)
-    return Calls(wait, _call("", "os_sync_wake_by_address_all", word, _WORD_BYTES, 0), _call("", "sched_yield"))
+    return SystemCalls(wait, _call("", "os_sync_wake_by_address_all", word, _WORD_BYTES, 0), _call("", "sched_yield"))
 
 
-def _of_windows(word: int, zero: int) -> Calls:
+def _of_windows(word: int, zero: int) -> SystemCalls:
     library = "api-ms-win-core-synch-l1-2-0"
     wait = _call(library, "WaitOnAddress", word, zero, _WORD_BYTES, _FOR_EVER)
-    return Calls(wait, _call(library, "WakeByAddressAll", word), _call("kernel32", "SwitchToThread"))
+    return SystemCalls(wait, _call(library, "WakeByAddressAll", word), _call("kernel32", "SwitchToThread"))
 
 
-def _of_others(word: int, zero: int) -> Calls:
-    return Calls((), (), _call("", "sched_yield"))
+def _of_others(word: int, zero: int) -> SystemCalls:
+    return SystemCalls((), (), _call("", "sched_yield"))
 
 
 def _call(library: str, name: str, *arguments: int) -> Call:

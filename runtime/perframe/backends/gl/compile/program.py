@@ -29,7 +29,7 @@ BLOCK = "Params"  # the uniform block of every kernel
 HALVES = "O_HALVES"  # a define: the output lies in half storage
 LAYERED = "LAYERED"  # a define: the caller's textures are layers of array textures
 FORMULA_NUMBERS = "p"  # the array from which formulas read their numbers
-KEPT = 1024  # so many answers about shaders are kept: layers are often alike, and reading a text takes long
+KEPT = 1024  # cached answers about shaders: layers are often alike, and composing a text takes long
 _COMPONENTS = {"int": 1, "float": 1, "ivec2": 2, "vec2": 2, "ivec4": 4, "vec4": 4, "mat3": 12}
 _NO_BLOCK = 0xFFFFFFFF
 _LAYER_EXTENSIONS = {"GL_ARB_shader_viewport_layer_array", "GL_AMD_vertex_shader_layer"}
@@ -55,7 +55,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Choice:
+class DeclaredWords:
     """Words of a `//@` line that hold for all variants, or for those with a define, or for those without it."""
 
     words: tuple[str, ...]
@@ -86,8 +86,8 @@ class Kernel:
     textures: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     body: str
-    accesses: Mapping[str, Sequence[Choice]]
-    units: Sequence[Choice]
+    accesses: Mapping[str, Sequence[DeclaredWords]]
+    units: Sequence[DeclaredWords]
     is_long: bool
 
     def with_numbers(self, count: int) -> Kernel:
@@ -156,7 +156,7 @@ def parse_kernel(name: str, text: str) -> Kernel:
     """Read a kernel's declarations. The first two parameters of every kernel are the number of output elements and the
     number of tiles. Raises BackendError.
     """
-    accesses, textures, body = dict[str, Sequence[Choice]](), list[str](), list[str]()
+    accesses, textures, body = dict[str, Sequence[DeclaredWords]](), list[str](), list[str]()
     parameters = [Parameter("int", "O_size", None), Parameter("int", "O_tiles", None)]
     units, is_long = _choices("element", UNITS), False
     for line in text.splitlines():
@@ -185,10 +185,10 @@ def parse_kernel(name: str, text: str) -> Kernel:
     return Kernel(name, tuple(accesses), tuple(textures), tuple(parameters), "\n".join(body), accesses, units, is_long)
 
 
-def _choices(text: str, known: Collection[str]) -> Sequence[Choice]:
+def _choices(text: str, known: Collection[str]) -> Sequence[DeclaredWords]:
     """The choices of a `//@` line; none if it has other words than the known ones."""
     found = [_CHOICE.match(part.strip()) for part in text.split(",")]
-    made = [Choice(tuple(one[1].split()), one[3] or "", bool(one[2])) for one in found if one is not None]
+    made = [DeclaredWords(tuple(one[1].split()), one[3] or "", bool(one[2])) for one in found if one is not None]
     return made if len(made) == len(found) and all(set(one.words) <= set(known) for one in made) else ()
 
 

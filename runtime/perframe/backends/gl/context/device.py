@@ -65,7 +65,7 @@ _REPLACED = (
 )
 
 
-class Fence:
+class GLFence:
     """A fence is done when the GPU has finished all work that was submitted before it."""
 
     def __init__(self, device: Device) -> None:
@@ -120,7 +120,7 @@ class Device:
         # This fence exists in this context alone. A handle proves less: a new context may get a dead one's handle.
         self._mark = self.gl.glFenceSync(_COMMANDS_COMPLETE, 0)
         self._conditional = ConditionalRendering(self.gl)
-        self.make_fence: Callable[[], Any] = lambda: Fence(self)  # a test may put a fence of its own here
+        self.make_fence: Callable[[], Any] = lambda: GLFence(self)  # a test may put a fence of its own here
         self._garbage: deque[Callable[[], Any]] = deque()
         self._staging: dict[int, list[moderngl.Buffer]] = {}
         self._inside, self._is_guarded = 0, False

@@ -1,4 +1,4 @@
-"""Attention on GL. Over the keys of all tokens: the scores of so many queries as fit, their softmax, the sum of values.
+"""Attention on GL. Over the keys of all tokens: the scores of the queries that fit, their softmax, the sum of values.
 Linear attention: each token computes the change, the new state, and the result of the queries on it.
 """
 

@@ -34,7 +34,7 @@ from perframe.backends.gl.lowering.steps import (
 from perframe.backends.gl.texels import SHEETS
 from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, IntoBlocks, blocks_of
-from perframe.layers.geometry import Window
+from perframe.layers.geometry import SlidingWindow
 
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
 
@@ -124,7 +124,7 @@ def _kind(form: BlockConvolution) -> str:
     return "pointwise" if has_one_tap and form.takes_blocks else "window"
 
 
-def _patch(window: Window, map_size: int, choices: Choices) -> Patch | None:
+def _patch(window: SlidingWindow, map_size: int, choices: Choices) -> Patch | None:
     """The device's patch for a depthwise convolution; None if it has none, or no kernel for such windows. A result that
     is always as small as a small group takes one.
     """
@@ -149,12 +149,12 @@ def _room(lanes: int, pixels: int, width: int, stride: int) -> int:
 
 
 def _texels(rows: int, columns: int, width: int, stride: int) -> int:
-    """The texels that so many rows and columns of pixels take of shared memory. Columns are an odd number apart."""
+    """Texels of shared memory for rows and columns of pixels. Columns are an odd number apart."""
     return (((rows - 1) * stride + width) | 1) * ((columns - 1) * stride + width)
 
 
 @lru_cache(1024)
-def _shape_of(patch: Patch, window: Window, size: Sequence[int], output: Sequence[int]) -> tuple[int, int]:
+def _shape_of(patch: Patch, window: SlidingWindow, size: Sequence[int], output: Sequence[int]) -> tuple[int, int]:
     """The rows and columns of pixels that a work group computes: those with the fewest lanes and loads for the whole
     result. An idle lane costs about as much as a load.
     """
@@ -180,16 +180,16 @@ def _without(params: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in params.items() if name not in names}
 
 
-def _sharing(window: Window) -> dict[str, int]:
+def _sharing(window: SlidingWindow) -> dict[str, int]:
     """The taps of a row and the stride, if there is a variant whose pixels share what they read; else zeros."""
     width, stride = window.kernel[-1], window.strides[-1]
     shares = width in SHARED_WIDTHS and stride in SHARED_STRIDES and (window.dilations[-1] == 1 or width == 1)
     return {"WIDTH": width, "STRIDE": stride} if shares else {"WIDTH": 0, "STRIDE": 0}
 
 
-def _shared_taps(window: Window) -> int:
+def _shared_taps(window: SlidingWindow) -> int:
     """The taps of a row if lines of the result are as long as those of the data, so that a strip's data is consecutive
-    too, and if there is a variant for so many; else 0.
+    too, and if there is a variant for that width; else 0.
     """
     *_, width = window.kernel
     is_as_long = window.begin[-1] + window.end[-1] == width - 1

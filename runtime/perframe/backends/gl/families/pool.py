@@ -10,7 +10,7 @@ import numpy as np
 from perframe.backends.gl.families.select import first_indices
 from perframe.backends.gl.lowering.steps import GPU_DTYPES, MOST_DIMS, Binding, Call, Tools, kind_of, window_params
 from perframe.layers.blocks import BLOCK
-from perframe.layers.geometry import Window, in_dims
+from perframe.layers.geometry import SlidingWindow, in_dims
 from perframe.layers.pool import Pooling, Unpooling
 from perframe.layers.select import Selection
 from perframe.tensor import DataType
@@ -70,7 +70,9 @@ def _has_blocks(form: Pooling) -> bool:
 def _of_blocks(call: Call[Any], form: Pooling) -> Binding:
     """The kernel that pools four channels at once."""
     window = form.window
-    plane = Window(*(part[:-1] for part in (window.kernel, window.strides, window.dilations, window.begin, window.end)))
+    plane = SlidingWindow(
+        *(part[:-1] for part in (window.kernel, window.strides, window.dilations, window.begin, window.end))
+    )
     params = window_params(plane, 2, size=form.size[:-1], output_=form.output[:-1])
     params |= {"end": plane.in_dims(2).end, "largest": form.kind == "largest"}
     return call.bind("block_pool", {"X": call.x}, call.y, params)

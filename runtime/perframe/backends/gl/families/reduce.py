@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from perframe.backends.gl.lowering.steps import ALL_DTYPES, SMALL_DTYPES, Binding, Call, Functions, Tools, kind_of
-from perframe.backends.gl.lowering.together import Sharing, share
+from perframe.backends.gl.lowering.together import LaneSharing, share
 from perframe.backends.operand import Operand
 from perframe.layers.formula import translate
 from perframe.layers.quantize import WHOLE_RANGES
@@ -88,7 +88,7 @@ def _numbers(form: Reduction) -> dict[str, Any]:
     }
 
 
-def _binding(call: Call[Reduction], x: Operand, y: Operand, params: dict[str, Any], sharing: Sharing) -> Binding:
+def _binding(call: Call[Reduction], x: Operand, y: Operand, params: dict[str, Any], sharing: LaneSharing) -> Binding:
     """One pass. The kernel text serves any length; formulas and combination make its variants."""
     form = call.form
     kind = kind_of(x.dtype)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools
-from perframe.layers.resize import AxisTaps, Sampling
+from perframe.layers.resize import AxisSampling, AxisTaps
 from perframe.tensor import DataType
 
-_COPY = Sampling("nearest", "asymmetric", "floor", 0.0, False, False, 1.0, (0.0, 1.0))
+_COPY = AxisSampling("nearest", "asymmetric", "floor", 0.0, False, False, 1.0, (0.0, 1.0))
 _MOST_TAPS = 4  # of an element in a pass for two axes: two passes would read as many
 DTYPES = ALL_DTYPES  # "nearest" only moves elements
 

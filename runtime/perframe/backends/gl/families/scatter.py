@@ -13,7 +13,7 @@ from perframe.backends.gl.families.select import first_indices
 from perframe.backends.gl.lowering.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools, wrapped
 from perframe.backends.operand import Operand
 from perframe.layers.geometry import row_major
-from perframe.layers.scatter import Rows, Scattering
+from perframe.layers.scatter import RowUpdate, Scattering
 from perframe.layers.select import Selection
 from perframe.tensor import DataType
 
@@ -25,10 +25,10 @@ _COMBINE = {"none": "b", "add": "a + (b)", "mul": "a * (b)", "max": "maximum(a, 
 _OF_BOOLS = {"add": "max", "mul": "min"}
 
 
-def supports(call: Call[Scattering | Rows]) -> str | None:
+def supports(call: Call[Scattering | RowUpdate]) -> str | None:
     """Supports as many dims as a kernel's arrays hold, and as many updates as each element can search."""
     form = call.form
-    if isinstance(form, Rows):
+    if isinstance(form, RowUpdate):
         return None
     if len(form.shape) > MOST_DIMS or (form.by is not None and len(form.by.dims) > MOST_DIMS):
         return f"more dims than a kernel's {MOST_DIMS}"
@@ -37,15 +37,15 @@ def supports(call: Call[Scattering | Rows]) -> str | None:
     return None if fits else f"{updates} updates are too many to look at for each element"
 
 
-def _at_once(call: Call[Scattering | Rows]) -> int:
+def _at_once(call: Call[Scattering | RowUpdate]) -> int:
     """The number of updates that one pass searches."""
     return call.rounds // 4 - MOST_DIMS
 
 
-def lower(call: Call[Scattering | Rows], tools: Tools) -> list[Binding]:
+def lower(call: Call[Scattering | RowUpdate], tools: Tools) -> list[Binding]:
     """Each pass searches some of the updates; or one kernel stores them all."""
     form, x, second = call.form, call.x, call.input(1)
-    if isinstance(form, Rows):
+    if isinstance(form, RowUpdate):
         return [_rows(call, x, second, call.optional(2), call.y)]
     third = call.input(2)
     steps, at = ([], second) if form.by is None else addresses(call, form.by, second, tools)

@@ -1,4 +1,4 @@
-"""What the convolutions of channel blocks share: tiles of pixels by blocks, and the order of weights."""
+"""Shared by the convolutions of channel blocks: tiles of pixels by blocks, and the order of weights."""
 
 from __future__ import annotations
 

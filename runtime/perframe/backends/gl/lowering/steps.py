@@ -20,7 +20,7 @@ from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.errors import InputError
 from perframe.layers import epilogue
-from perframe.layers.geometry import Window, in_dims
+from perframe.layers.geometry import SlidingWindow, in_dims
 from perframe.layers.homes import own_shader
 from perframe.tensor import DataType, Storage
 
@@ -289,7 +289,7 @@ def epilogue_of(layer: LayerLike, dtype: DataType) -> Functions:
     return function_of(layer.epilogue) if dtype is DataType.FLOAT32 else Functions("int epilogue(int x) { return x; }")
 
 
-def window_params(window: Window, dims: int, **extents: Sequence[int]) -> dict[str, Numbers]:
+def window_params(window: SlidingWindow, dims: int, **extents: Sequence[int]) -> dict[str, Numbers]:
     """The numbers of a window by their names in kernels for `dims` dims, and these extents, such as its output's."""
     whole = window.in_dims(dims)
     return {

@@ -1,4 +1,4 @@
-"""How the invocations of a GPU share the work on results that are made of many pieces (shaders/lib/together.glsl)."""
+"""How the invocations of a GPU share the work on results that join many values (shaders/lib/together.glsl)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from perframe.tensor import DataType
 
 GROUP = 64  # invocations of a work group
 FULL = 4096  # invocations that fill a GPU
-LEAST = 4  # pieces that a lane takes, at least
-LEAST_ALONE = 128  # pieces of a part, at least: a part costs a launch that joins it
-MOST = 1024  # pieces that an invocation takes, at most: it must not take long
+LEAST = 4  # reads of a lane, at least
+LEAST_ALONE = 128  # reads of a part, at least: a part costs a launch that joins it
+MOST = 1024  # reads of an invocation, at most: it must not take long
 FEW = 128  # elements of a row, from which on it is read alone; of shorter rows four are read at once
-_NUMBERS = ("lanes", "across", "run", "stride", "by_rows")  # of a Sharing, if a kernel reads them
+_NUMBERS = ("lanes", "across", "run", "stride", "by_rows")  # of a LaneSharing, if a kernel reads them
 
 
 @dataclass(frozen=True)
-class Sharing:
+class LaneSharing:
     """Each of `results` is made by `lanes` of a work group, side by side or `across` apart. It is made in `parts` of
     `run` elements, and the results of the next part lie `stride` further on.
     """
@@ -62,36 +62,34 @@ def _most_lanes(tools: Tools) -> int:
     return int(tools.choices["lanes"]) if tools.stores_anywhere else 1
 
 
-def _lanes(walks: int, pieces: int, tools: Tools, always: bool = False) -> int:
-    """The lanes for each of so many walks: so many that the GPU is full, or (`always`) as there are pieces for."""
+def _lanes(walks: int, reads: int, tools: Tools, always: bool = False) -> int:
+    """Lanes per walk: enough to fill the GPU, or (`always`) as many as the reads keep busy."""
     lanes = 1
-    while lanes < _most_lanes(tools) and pieces >= 2 * LEAST * lanes and (always or walks * lanes < FULL):
+    while lanes < _most_lanes(tools) and reads >= 2 * LEAST * lanes and (always or walks * lanes < FULL):
         lanes *= 2
     return lanes
 
 
-def share_products(results: int, pieces: int, tools: Tools) -> Sharing:
-    """Share the work on `results` results, each of `pieces` pieces that neighbors read side by side."""
-    lanes = _lanes(results, pieces, tools)
-    return Sharing(results, lanes, GROUP // lanes, 1, 0, 0, False, tools)
+def share_products(results: int, reads: int, tools: Tools) -> LaneSharing:
+    """Share the work on `results` results, each of `reads` reads that neighbors do side by side."""
+    lanes = _lanes(results, reads, tools)
+    return LaneSharing(results, lanes, GROUP // lanes, 1, 0, 0, False, tools)
 
 
-def share(results: int, count: int, adjacent: bool, tools: Tools) -> Sharing:
+def share(results: int, count: int, adjacent: bool, tools: Tools) -> LaneSharing:
     """Share the work on `results` results, each of `count` elements. If those of a result are `adjacent` and not few,
     four of them are read at once. Otherwise those of four results are.
     """
     by_rows = adjacent and count >= FEW
-    pieces = -(-count // 4) if by_rows else count
+    reads = -(-count // 4) if by_rows else count
     walks = results if by_rows else -(-results // 4)
     parts = 1
-    lanes = _lanes(walks, pieces, tools, by_rows)
-    while (walks * lanes * parts < FULL and pieces >= 2 * LEAST_ALONE * lanes * parts) or (
-        pieces > MOST * lanes * parts
-    ):
+    lanes = _lanes(walks, reads, tools, by_rows)
+    while (walks * lanes * parts < FULL and reads >= 2 * LEAST_ALONE * lanes * parts) or (reads > MOST * lanes * parts):
         parts *= 2
     run = max(1, -(-count // (4 * parts))) * 4
     across, stride = (1, results) if by_rows else (GROUP // lanes, 4 * walks)
-    return Sharing(walks, lanes, across, max(1, -(-count // run)), run, stride, by_rows, tools)
+    return LaneSharing(walks, lanes, across, max(1, -(-count // run)), run, stride, by_rows, tools)
 
 
 def pairs(

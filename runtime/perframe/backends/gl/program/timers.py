@@ -21,7 +21,7 @@ from perframe.backends.gl.replay import CommandList
 from perframe.backends.protocol import KEPT, TimedRun
 from perframe.backends.run_times import RunTimes, StampWords, alike
 
-RUNS = 4  # so many runs wait for their times at most; a run beside them is not timed
+RUNS = 4  # runs that wait for their times, at most; further runs are not timed
 TIMESTAMP = 0x8E28
 Queries = ctypes.Array[ctypes.c_uint]  # the names of two
 _COUNTER_BITS, _RESULT, _AVAILABLE = 0x8864, 0x8866, 0x8867
@@ -87,7 +87,7 @@ class QueryTimers:
         return self._names[first : first + count]
 
     def _room(self, count: int) -> int | None:
-        """The first of so many free queries that follow each other in the ring."""
+        """The first of `count` consecutive free queries in the ring."""
         if not self._pending:
             return 0 if count <= len(self._names) else None
         oldest = self._pending[0][1]
@@ -187,7 +187,7 @@ def system_clock() -> int:
 
 
 class WorkClock:
-    """Times pieces of work by the GPU's clock, without waiting. Its queries are used again."""
+    """Times work by the GPU's clock, without waiting. Its queries are used again."""
 
     def __init__(self, device: Device) -> None:
         self._device = device

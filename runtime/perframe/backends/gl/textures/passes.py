@@ -22,7 +22,7 @@ from perframe.backends.gl.pixel import PixelBackend
 from perframe.backends.gl.replay import Name
 from perframe.backends.gl.textures.attachments import DrawnTextures
 from perframe.backends.gl.textures.steps import (
-    Draw,
+    DrawStep,
     Filter,
     Pass,
     PixelBuffers,
@@ -189,7 +189,7 @@ class TexturePasses:
     ) -> None:
         """Filter a texture into a tensor's storage: first across, for the rows that the tensor needs, and then down.
 
-        `weights` are `textures.filters.Weights`. If `flipped`, the texture's first row is the picture's last.
+        `weights` are `textures.filters.FilterWeights`. If `flipped`, the texture's first row is the picture's last.
         """
         self.check(tensor, storage)
         top, end = weights[1].span
@@ -320,8 +320,8 @@ class TexturePasses:
         origin: Any = params["origin"]
         params = {**params, "origin": (origin[0] + offset[0], origin[1] + offset[1]), "corner": viewport[:2]}
 
-        def make() -> Pass[Draw]:
-            step = Draw(self._device, storage.backend_type == BackendType.GPU_COMPUTE, kind_of(tensor.dtype))
+        def make() -> Pass[DrawStep]:
+            step = DrawStep(self._device, storage.backend_type == BackendType.GPU_COMPUTE, kind_of(tensor.dtype))
             return Pass(self._device, step.kernel, step, 0)
 
         with self._device.using() as gl:

@@ -157,7 +157,7 @@ class Filter:
         self._weights = weights
 
 
-class Draw:
+class DrawStep:
     """A pass that draws a tensor into pixels. With `encodes`, a texture of sRGB colors gets them encoded, as reading
     decodes them.
     """

@@ -1,0 +1,68 @@
+"""The frames of a loop: readbacks note their numbers, and calls that block inside one are reported."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+log = logging.getLogger("perframe")
+_POLL = "use readback_request() and poll it, or await readback_and_clone_async()"
+WITHIN_A_MODEL = (
+    "the model itself needs this value on the CPU before it can continue, so your readbacks do not help. Run the model "
+    "on backend 'cpu', or cut it in two there (outputs=[...] of pf.load)"
+)
+frame_watchers: list[Callable[[int], None]] = []
+"""Called with the number of each frame that begins, in any loop."""
+
+
+class FrameState:
+    """The frame of one loop: its number, and whether the loop is inside it.
+
+    With `waits`, readbacks finish within their frame, so that a film shows every result over its own picture.
+    """
+
+    def __init__(self, waits: bool = False) -> None:
+        self.index, self.inside, self.waits = 0, False, waits
+        self._reported = False
+
+    def begin(self, index: int) -> None:
+        """Begin a frame."""
+        self.index, self.inside = index, True
+        for watcher in tuple(frame_watchers):  # another thread may end its profile meanwhile
+            watcher(index)
+
+    def blocking(self, call: str, advice: str = _POLL) -> None:
+        """Log once that `call` blocked inside a frame, and what to do."""
+        if self.inside and not self.waits and not self._reported:
+            self._reported = True
+            log.warning("%s blocked inside frame %d: %s", call, self.index, advice)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Within the block, this thread's frame is that of this loop; then that of the loop around it. Outside of
+        loops the number of the last frame stays.
+        """
+        around, _current.state = _current.state, self
+        try:
+            yield
+        finally:
+            self.inside, _current.state = False, around
+            if not around.inside:
+                around.index = self.index
+
+
+class _Current(threading.local):
+    """The state of the loop whose frame this thread runs: apps, and processes of films, run in several at once."""
+
+    def __init__(self) -> None:
+        self.state = FrameState()
+
+
+_current = _Current()
+
+
+def current_frame() -> FrameState:
+    """The frame that this thread runs, or ran last."""
+    return _current.state
