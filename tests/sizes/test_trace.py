@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perframe.backends.cpu.compile import jit
@@ -77,6 +77,7 @@ SIZES = st.integers(0, 60)
 
 
 @pytest.mark.parametrize("program", [arithmetic, branching, bare])
+@settings(deadline=None)
 @given(first=st.tuples(SIZES, SIZES), others=st.lists(st.tuples(SIZES, SIZES), max_size=8))
 def test_the_formulas_of_a_program(program: Program, first: tuple[int, int], others: list[tuple[int, int]]) -> None:
     def run(n: int, t: int) -> list[int] | None:
