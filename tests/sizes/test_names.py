@@ -132,6 +132,7 @@ def test_equal_sizes_are_equal(left: Callable[[Any], Any], right: Callable[[Any]
     ],
 )
 def test_texts(formula: Callable[[Any], Any], text: str) -> None:
+    assert repr(formula(named("h"))) == f"{formula(named('h'))}" == text
     assert dim(formula) == text and repr(DynamicTensorShape((dim(formula),))) == f"({text})"
 
 
@@ -167,6 +168,8 @@ def test_formulas_stay_small() -> None:
     for _ in range(60):
         size = size * size
     assert not is_symbolic(size) or derived(lambda: size) is None
+    size = sum(named(f"d{index}") // 2 for index in range(600))
+    assert derived(lambda: size) is None and not surely_less(0, size)
     size = named("n")
     for divisor in range(2, 200):
         size = (size + named("m")) // divisor * divisor

@@ -166,46 +166,21 @@ def transposed_pads(
     """Return the padding at the begin of each axis, and the dims of the output."""
     begin: list[int] = []
     dims: list[Dim] = []
-    rank = len(kernel)
+    rank, same = len(kernel), auto_pad in ("SAME_UPPER", "SAME_LOWER")
     for axis, dim in enumerate(size):
-        extent = dilations[axis] * (kernel[axis] - 1) + 1
-        if not isinstance(dim, int):  # the padding of an open dim is not asked for
-            begin.append(0)
-            dims.append(_open_dim(axis, dim, extent, strides, pads, auto_pad, output_padding, output_shape))
-            continue
-        full = strides[axis] * (dim - 1) + extent + output_padding[axis]
-        wanted = output_shape[axis] if output_shape else None
-        if wanted is None and auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-            wanted = dim * strides[axis]
-        if wanted is None:
-            first, last = (pads[axis], pads[axis + rank]) if pads and auto_pad in NOT_SET else (0, 0)
-            begin.append(first)
-            dims.append(max(0, full - first - last))
-        else:
-            total = max(0, full - wanted)
+        step, more = strides[axis], dilations[axis] * (kernel[axis] - 1) + 1 + output_padding[axis]
+        if output_shape or same:
+            wanted = output_shape[axis] if output_shape else dim_product(dim, step)
+            known = isinstance(dim, int) and isinstance(wanted, int)  # nobody asks for the padding of an open dim
+            total = max(0, step * (dim - 1) + more - wanted) if known else 0  # type: ignore[operator]
             begin.append(total // 2 if auto_pad == "SAME_UPPER" else total - total // 2)
             dims.append(wanted)
+        else:
+            first, last = (pads[axis], pads[axis + rank]) if pads and auto_pad in NOT_SET else (0, 0)
+            begin.append(first)
+            more -= first + last
+            dims.append(derived(lambda size, step, more: at_least(step * (size - 1) + more, 0), dim, step, more))
     return begin, dims
-
-
-def _open_dim(
-    axis: int,
-    dim: Dim,
-    extent: int,
-    strides: Extents,
-    pads: Pads | None,
-    auto_pad: str,
-    output_padding: Sequence[int],
-    output_shape: Sequence[int] | None,
-) -> Dim:
-    """Return the output's dim of a transposed convolution over an open dim."""
-    if output_shape:
-        return output_shape[axis]
-    step, more = strides[axis], extent + output_padding[axis]
-    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        return derived(lambda size: size * step, dim)
-    lost = pads[axis] + pads[axis + len(pads) // 2] if pads and auto_pad in NOT_SET else 0
-    return derived(lambda size: at_least(step * (size - 1) + more - lost, 0), dim)
 
 
 @layer(family="conv_transpose")

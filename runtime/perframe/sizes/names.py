@@ -82,6 +82,10 @@ class NamedSizes(SizeScope):
         """Raise NotKnownError: sizes have no values here."""
         raise NotKnownError
 
+    def text(self, size: Size) -> str:
+        """Return a size as a formula."""
+        return text_of(size.terms)
+
     def unwieldy(self, left: Size, right: Any) -> Size:
         """Return an unknown size."""
         return self.unknown()

@@ -49,8 +49,12 @@ class SizeScope(ABC):
         """Return the value of a size that code uses as an int. Raises NotKnownError in a scope without values."""
 
     @abstractmethod
+    def text(self, size: Any) -> str:
+        """Return a size as a text."""
+
+    @abstractmethod
     def unwieldy(self, left: Any, right: Any) -> Any:
-        """Return a product that would have too many terms or factors."""
+        """Return the product of two sizes that would have too many terms or factors."""
 
     def low(self, terms: Terms, sign: int = 1) -> int | None:
         """Return a lower bound of a polynomial (or of its negative), or None where none is known."""

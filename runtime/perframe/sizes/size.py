@@ -15,7 +15,8 @@ from perframe.sizes.division import quotient
 from perframe.sizes.polynomials import Terms, add, multiply, scale, subtract
 from perframe.sizes.scope import Answer, NotKnownError, SizeScope
 
-MAX_TERMS, MAX_DEGREE = 256, 64  # of a product
+MAX_TERMS = 64  # of a polynomial in a scope without values; one with more is not known
+MAX_PRODUCTS, MAX_DEGREE = 256, 64  # of two polynomials that are multiplied
 
 
 class SymbolicKeyError(TypeError):
@@ -56,6 +57,8 @@ class Size:
     def _made(self, terms: Terms, value: Answer) -> Any:
         if not any(terms):
             return terms.get((), 0)
+        if value is None and len(terms) > MAX_TERMS:
+            return self.scope.unwieldy(self, None)
         return Size(self.scope, terms, value) if self.scope.is_open else value
 
     def __add__(self, other: Any) -> Any:
@@ -73,7 +76,7 @@ class Size:
         value = None if self.value is None else self.value * plain(other)
         if not any(right):
             return self._made(scale(self.terms, right[()]), value) if right else 0
-        if len(self.terms) * len(right) > MAX_TERMS or _degree(self.terms) + _degree(right) > MAX_DEGREE:
+        if len(self.terms) * len(right) > MAX_PRODUCTS or _degree(self.terms) + _degree(right) > MAX_DEGREE:
             return self.scope.unwieldy(self, other)
         return self._made(multiply(self.terms, right), value)
 
@@ -177,10 +180,10 @@ class Size:
         return other ** self.__index__()
 
     def __repr__(self) -> str:
-        return str(self.__index__())
+        return self.scope.text(self)
 
     def __format__(self, spec: str) -> str:
-        return format(self.__index__(), spec)
+        return format(self.scope.text(self), spec) if self.value is None else format(self.__index__(), spec)
 
 
 def _degree(terms: Terms) -> int:

@@ -79,6 +79,10 @@ class Trace(SizeScope):
             self.losses.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
         return specialized(size)  # type: ignore[arg-type]
 
+    def text(self, size: Size) -> str:
+        """Return the value of a size as a text: a use as an int."""
+        return str(self.used_as_int(size))
+
     def unwieldy(self, left: Size, right: Any) -> int:
         """Return the product in this computation: the arithmetic then holds for these values alone."""
         return specialized(left) * specialized(right)  # type: ignore[arg-type]
