@@ -10,7 +10,15 @@ from typing import Any
 
 from numba import float32
 
-from perframe.backends.cpu.kernels.depthwise_tile import TILE, depthwise_tile, kind_of
+from perframe.backends.cpu.kernels.depthwise_tile import (
+    TILE,
+    LineEnds,
+    TileInput,
+    TilePixels,
+    TileTaps,
+    depthwise_tile,
+    kind_of,
+)
 from perframe.backends.cpu.kernels.fields import DEPTHWISE, LINES_POOL
 from perframe.backends.cpu.kernels.finish import finish_rows
 from perframe.backends.cpu.kernels.inlining import inline
@@ -111,24 +119,11 @@ def build() -> Any:
                             _copy_patch(to, source, left, down, width, x_pitch, last - first, wide, count)
                         at, step, across, stride = block, sx * LANES, dx * LANES, wide * LANES
                     depthwise_tile(
-                        at,
-                        step,
-                        across,
-                        stride,
-                        rows,
-                        kx,
-                        w + (from_tap * w_pitch + c) * 4,
-                        w_pitch,
-                        bias + c * 4,
-                        low,
-                        high,
-                        line + (column * out_pitch + c) * 4,
-                        out_pitch,
-                        pixels,
-                        count,
-                        left,
-                        dx,
-                        width,
+                        TileInput(at, step, across, stride),
+                        TileTaps(rows, kx, w + (from_tap * w_pitch + c) * 4, w_pitch),
+                        TilePixels(line + (column * out_pitch + c) * 4, out_pitch, pixels, count),
+                        (bias + c * 4, low, high),
+                        LineEnds(left, dx, width),
                         kind,
                     )
             if finish:

@@ -6,13 +6,13 @@ It is a function of its own: inlined into the loops around it, its addresses wou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from perframe.backends.cpu.kernels.emit import POINTER, Emitter, as_arguments, function_of, numba_kinds, number
+from perframe.backends.cpu.kernels.emit import POINTER, Emitter, function_of, number, records_as_arguments
 from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.sizes import LANES, REGISTERS
 from perframe.backends.cpu.kernels.vector import (
@@ -34,11 +34,51 @@ TILE = 8  # output pixels whose sums are in registers at once
 SHARES = REGISTERS >= 32
 SHARED = ((3, 1), (3, 2), (5, 1), (5, 2), (7, 1)) if SHARES else ()
 
-# the arguments of depthwise_tile
-_ARGUMENTS = [
-    *(POINTER, I64, I64, I64, I64, I64, POINTER, I64, POINTER, F32, F32, POINTER, I64, I64, I64),
-    *(I64, I64, I64),
-]
+
+class TileInput(NamedTuple):
+    """The data: the address of the first tap, and the elements to the next pixel, tap and line."""
+
+    address: int
+    step: int
+    across: int
+    down: int
+
+
+class TileTaps(NamedTuple):
+    """The taps: rows, taps of a row, the address of the first weights, and the elements to the next."""
+
+    rows: int
+    taps: int
+    weights: int
+    pitch: int
+
+
+class TilePixels(NamedTuple):
+    """The result: the address of its first pixel, the elements to the next, and how many pixels and channels."""
+
+    address: int
+    pitch: int
+    pixels: int
+    channels: int
+
+
+class LineEnds(NamedTuple):
+    """The place of the first tap in a line, the pixels between taps, and the line's width."""
+
+    left: int
+    spread: int
+    width: int
+
+
+# the arguments of a tile's function, by record
+_ARGUMENTS = (
+    (POINTER, I64, I64, I64),  # TileInput
+    (I64, I64, POINTER, I64),  # TileTaps
+    (POINTER, I64, I64, I64),  # TilePixels
+    (POINTER, F32, F32),  # the bias and the limits
+    (I64, I64, I64),  # LineEnds
+)
+_KINDS_OF_ARGUMENTS = [kind for record in _ARGUMENTS for kind in record]
 
 
 class _Tile(Emitter):
@@ -52,12 +92,10 @@ class _Tile(Emitter):
     def emit(self, builder: Any, arguments: Sequence[Any]) -> None:
         """Write the function's body."""
         self.builder = builder
-        x, step, across, down, rows, count, w, pitch, bias, low, high, out, out_pitch, pixels, channels, *more = (
-            arguments
-        )
+        x, step, across, down, rows, count, w, pitch, out, out_pitch, pixels, channels, *others = arguments
+        bias, low, high, left, spread, width = others
         self._step, self._across, self._pitch, self._count = step, across, pitch, count
         if self.ends:
-            left, spread, width = more
             self._zeros = builder.alloca(VECTOR)
             builder.store(ir.Constant(VECTOR, [0.0] * LANES), self._zeros)
             places = [builder.add(left, builder.mul(spread, number(column))) for column in range(self._columns)]
@@ -151,37 +189,16 @@ class _Tile(Emitter):
 
 
 @intrinsic
-def depthwise_tile(
-    typing: Any,
-    x: Any,
-    step: Any,
-    across: Any,
-    down: Any,
-    rows: Any,
-    taps: Any,
-    w: Any,
-    pitch: Any,
-    bias: Any,
-    low: Any,
-    high: Any,
-    out: Any,
-    out_pitch: Any,
-    pixels: Any,
-    channels: Any,
-    left: Any,
-    spread: Any,
-    width: Any,
-    kind: Any,
-) -> Any:
-    """out = clip(bias + taps of x by w) for up to TILE pixels and up to LANES channels; addresses as int64.
+def depthwise_tile(typing: Any, data: Any, taps: Any, result: Any, clipped: Any, ends: Any, kind: Any) -> Any:
+    """result = clip(bias + taps of data) for up to TILE pixels and up to LANES channels; addresses as int64.
 
-    In x, `step` leads to the next pixel, `across` to the next tap and `down` to the next line. The tile reads all of
-    TILE pixels and LANES channels of x and of w. `kind` says how, as `kind_of` gives it. If it minds the ends of lines,
-    the first tap lies at `left` of a line of `width`, and the taps are `spread` pixels apart.
+    `clipped` is (address of the bias, low, high). The tile reads all of TILE pixels and LANES channels of the data and
+    the weights. `kind` says how, as `kind_of` gives it: whether it minds the ends of lines.
     """
+    records = (data, taps, result, clipped, ends)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        values = as_arguments(builder, args[:-1], _ARGUMENTS)
+        values = records_as_arguments(context, builder, records, args[:-1], _ARGUMENTS)
         done, otherwise = builder.append_basic_block("tile_done"), builder.append_basic_block("tile_any")
         choice = builder.switch(args[-1], otherwise)
         for taps, stride, ends in [*_KINDS, (0, 1, False)]:
@@ -191,12 +208,12 @@ def depthwise_tile(
                 choice.add_case(number(_number_of(taps, stride, ends)), block)
             builder.position_at_end(block)
             emit, name = _Tile(taps, stride, ends).emit, f"perframe_depthwise_{taps}_{stride}_{int(ends)}"
-            builder.call(function_of(builder.module, name, _ARGUMENTS, emit), values)
+            builder.call(function_of(builder.module, name, _KINDS_OF_ARGUMENTS, emit), values)
             builder.branch(done)
         builder.position_at_end(done)
         return context.get_dummy_value()
 
-    return types.void(*numba_kinds(_ARGUMENTS), types.int64), codegen
+    return types.void(*records, types.int64), codegen
 
 
 _KINDS = [(taps, stride, ends) for taps, stride in SHARED for ends in (False, True)]

@@ -7,6 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
+from numba.core.cgutils import unpack_tuple
 
 from perframe.backends.cpu.kernels.vector import F32, I64
 
@@ -54,3 +55,14 @@ def as_arguments(builder: Any, values: Sequence[Any], arguments: Sequence[Any]) 
     """Numba's values as arguments of a function: addresses become pointers."""
     pairs = zip(values, arguments, strict=True)
     return [builder.inttoptr(value, kind) if kind is POINTER else value for value, kind in pairs]
+
+
+def records_as_arguments(
+    context: Any, builder: Any, kinds: Sequence[Any], values: Sequence[Any], arguments: Sequence[Sequence[Any]]
+) -> list[Any]:
+    """The fields of Numba's tuples as arguments of a function: `kinds` are their types, `arguments` the wanted ones."""
+    made = []
+    for kind, value, wanted in zip(kinds, values, arguments, strict=True):
+        fields = zip(unpack_tuple(builder, value), kind, numba_kinds(wanted), strict=True)
+        made += as_arguments(builder, [context.cast(builder, field, given, to) for field, given, to in fields], wanted)
+    return made

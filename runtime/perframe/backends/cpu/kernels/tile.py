@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
-from numba.core.cgutils import unpack_tuple
 from numba.extending import intrinsic
 
-from perframe.backends.cpu.kernels.emit import POINTER, Emitter, as_arguments, function_of, numba_kinds, number
+from perframe.backends.cpu.kernels.emit import POINTER, Emitter, function_of, number, records_as_arguments
 from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, REGISTERS, ROWS
 from perframe.backends.cpu.kernels.vector import (
@@ -285,11 +284,7 @@ def multiply_tile(typing: Any, rows: Any, left: Any, panel: Any, sums: Any, resu
     signature = types.void(types.int64, *records)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        count, values = args[0], []
-        for record, value, kinds in zip(records, args[1:], _ARGUMENTS, strict=True):
-            parts = zip(unpack_tuple(builder, value), record, numba_kinds(kinds), strict=True)
-            cast = [context.cast(builder, part, given, wanted) for part, given, wanted in parts]
-            values += as_arguments(builder, cast, kinds)
+        count, values = args[0], records_as_arguments(context, builder, records, args[1:], _ARGUMENTS)
         columns = values[-len(_LIMITS) - 1]
         done = builder.append_basic_block("tile_done")
         sizes = [builder.append_basic_block(f"tile_{v}") for v in range(1, VECTORS + 1)]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from numba import float32
 
 from perframe.backends.cpu.kernels.fields import WINOGRAD
 from perframe.backends.cpu.kernels.finish import finish_rows
-from perframe.backends.cpu.kernels.inlining import inline
+from perframe.backends.cpu.kernels.inlining import inline, spliced
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
 from perframe.backends.cpu.kernels.tile import RightPanel, Sums, TileResult, multiply_tile, one_run
@@ -32,6 +32,7 @@ from perframe.backends.cpu.kernels.vector import (
 from perframe.backends.cpu.kernels.whole_vector import multiply
 from perframe.backends.winograd import FAR, NEAR, POINTS
 
+field = WINOGRAD.at
 NEAR_2, FAR_2, NEAR_3, FAR_3 = NEAR**2, FAR**2, NEAR**3, FAR**3
 
 
@@ -118,103 +119,142 @@ def _transform(x, line, pitch, inside, y0, y1, x0, x1, channels, target, step, s
             _store_six(a, b, c_, d, e, f, target, j * step + c, 6 * step, count)
 
 
+class WinogradItem(NamedTuple):
+    """The share of an item: some tiles of an image, and the columns c0 to c1 of the result."""
+
+    image: int
+    first: int  # tile
+    tiles: int
+    c0: int
+    c1: int
+    base: int  # address of the transformed tiles, (point, tile, channel)
+
+
+@spliced
+def _item_of(n, index):
+    """The share of an item, by its number."""
+    tile_block = n[field.tile_block]
+    c0, rest = (index % n[field.column_items]) * n[field.column_block], index // n[field.column_items]
+    first, image = (rest % n[field.tile_items]) * tile_block, rest // n[field.tile_items]
+    base = n[field.transformed] + index * POINTS * tile_block * n[field.channels] * 4
+    tiles, c1 = min(tile_block, n[field.tiles] - first), min(n[field.columns], c0 + n[field.column_block])
+    return WinogradItem(image, first, tiles, c0, c1, base)
+
+
+@spliced
+def _transform_tiles(n, item, square):
+    """Transform the input of an item's tiles."""
+    height, width, across = n[field.height], n[field.width], n[field.tiles_across]
+    channels, x_pitch = n[field.channels], n[field.x_pitch]
+    for t in range(item.tiles):
+        tile = item.first + t
+        top, left = tile // across * 4 - n[field.pad_y], tile % across * 4 - n[field.pad_x]
+        y0, y1, x0, x1 = max(0, -top), min(6, height - top), max(0, -left), min(6, width - left)
+        inside = y0 == 0 and x0 == 0 and y1 == 6 and x1 == 6
+        at = n[field.x] + ((item.image * height + top) * width + left) * x_pitch * 4
+        to, step = item.base + t * channels * 4, n[field.tile_block] * channels
+        _transform(at, width * x_pitch, x_pitch, inside, y0, y1, x0, x1, channels, to, step, square)
+
+
+@spliced
+def _multiply_points(n, item, j, packed, products):
+    """Multiply the tiles at all points by the panel of columns from j on."""
+    channels, tile_block, w_step, zeros = n[field.channels], n[field.tile_block], n[field.point_step], n[field.zeros]
+    parts = (item.tiles + ROWS - 1) // ROWS
+    for point in range(POINTS):
+        panel = n[field.weights] + (point * w_step + j * channels) * 4
+        row = 0
+        for part in range(parts):
+            rows = (item.tiles - row + parts - 1 - part) // (parts - part)
+            multiply_tile(
+                rows,
+                one_run(item.base + (point * tile_block + row) * channels * 4, channels, channels),
+                RightPanel(panel, panel + (w_step + part % 4 * (channels * packed // 4)) * 4, 0, 0),
+                Sums(zeros, 0, 0, 0),
+                TileResult(products + (point * tile_block + row) * PANEL * 4, PANEL, packed),
+                (float32(-math.inf), float32(math.inf)),
+            )
+            row += rows
+
+
+@inline
+def _sum_points(products, hop, square):
+    """The four outputs down of each of a tile's six columns of points, which lie `hop` apart."""
+    for i in range(6):
+        at = i * 6 * hop
+        a, b, c, d = _out_of(
+            load(products, at),
+            load(products, at + hop),
+            load(products, at + 2 * hop),
+            load(products, at + 3 * hop),
+            load(products, at + 4 * hop),
+            load(products, at + 5 * hop),
+        )
+        store(a, square, i * 4 * LANES)
+        store(b, square, (i * 4 + 1) * LANES)
+        store(c, square, (i * 4 + 2) * LANES)
+        store(d, square, (i * 4 + 3) * LANES)
+
+
+@inline
+def _sum_columns(square, at):
+    """The four outputs across of a row, in place."""
+    a, b, c, d = _out_of(
+        load(square, at),
+        load(square, at + 4 * LANES),
+        load(square, at + 8 * LANES),
+        load(square, at + 12 * LANES),
+        load(square, at + 16 * LANES),
+        load(square, at + 20 * LANES),
+    )
+    store(a, square, at)
+    store(b, square, at + 4 * LANES)
+    store(c, square, at + 8 * LANES)
+    store(d, square, at + 12 * LANES)
+
+
+@spliced
+def _make_outputs(n, item, t, j, wide, products, square, finish_numbers):
+    """Make the outputs of a tile, for the columns of a panel."""
+    out_height, out_width, across = n[field.out_height], n[field.out_width], n[field.tiles_across]
+    out, out_pitch, limits = n[field.out], n[field.out_pitch], floats(n[field.limits])
+    low, high, tile, hop = splat(limits[0]), splat(limits[1]), item.first + t, n[field.tile_block] * PANEL
+    oy, ox = tile // across * 4, tile % across * 4
+    deep, broad = min(4, out_height - oy), min(4, out_width - ox)
+    for v in range(0, wide, LANES):
+        lanes = min(LANES, wide - v)
+        _sum_points(products + (t * PANEL + v) * 4, hop, square)
+        first = load_first(n[field.bias], j + v, lanes)
+        for h in range(broad):
+            _sum_columns(square, h * LANES)
+            for i in range(deep):
+                pixel = (item.image * out_height + oy + i) * out_width + ox + h
+                total = add(load(square, (i * 4 + h) * LANES), first)
+                if n[field.has_addend]:
+                    total = add(total, load_first(n[field.addend], pixel * n[field.addend_pitch] + j + v, lanes))
+                store_first(at_most(at_least(total, low), high), out, pixel * out_pitch + j + v, lanes)
+    if n[field.finish]:
+        for i in range(deep):
+            pixel = ((item.image * out_height + oy + i) * out_width + ox) * out_pitch + j
+            finish_rows(n[field.finish], finish_numbers, out + pixel * 4, out_pitch, wide, n[field.parameters], broad)
+
+
 def build() -> Any:
     """Items are (image, block of tiles, block of result columns).
 
     The weights of a point begin `point_step` elements after those of the point before.
     """
-    field = WINOGRAD.at
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        x, w, bias, addend, out = n[field.x], n[field.weights], n[field.bias], n[field.addend], n[field.out]
-        transformed = n[field.transformed]
-        limits, finish, parameters = floats(n[field.limits]), n[field.finish], n[field.parameters]
-        height, width, out_height = n[field.height], n[field.width], n[field.out_height]
-        out_width, py, px = n[field.out_width], n[field.pad_y], n[field.pad_x]
-        channels, columns, x_pitch = n[field.channels], n[field.columns], n[field.x_pitch]
-        out_pitch, across, tiles = n[field.out_pitch], n[field.tiles_across], n[field.tiles]
-        tile_block, column_block, tile_items = n[field.tile_block], n[field.column_block], n[field.tile_items]
-        column_items, w_step = n[field.column_items], n[field.point_step]
-        low, high = splat(limits[0]), splat(limits[1])
         products, finish_numbers, square = stack_block(), stack_numbers(), stack_square()
-        for item in range(begin, end):
-            c0, rest = (item % column_items) * column_block, item // column_items
-            t0, image = (rest % tile_items) * tile_block, rest // tile_items
-            count = min(tile_block, tiles - t0)
-            c1 = min(columns, c0 + column_block)
-            # this item's transformed tiles, (point, tile, channel)
-            base = transformed + item * POINTS * tile_block * channels * 4
-            step = tile_block * channels
-            for t in range(count):
-                top, left = (t0 + t) // across * 4 - py, (t0 + t) % across * 4 - px
-                y0, y1, x0, x1 = max(0, -top), min(6, height - top), max(0, -left), min(6, width - left)
-                inside = y0 == 0 and x0 == 0 and y1 == 6 and x1 == 6
-                at = x + ((image * height + top) * width + left) * x_pitch * 4
-                to = base + t * channels * 4
-                _transform(at, width * x_pitch, x_pitch, inside, y0, y1, x0, x1, channels, to, step, square)
-            parts = (count + ROWS - 1) // ROWS
-            for j in range(c0, c1, PANEL):
-                wide = min(PANEL, columns - j)
-                packed = (wide + LANES - 1) // LANES * LANES
-                for point in range(POINTS):
-                    panel = w + (point * w_step + j * channels) * 4
-                    row = 0
-                    for part in range(parts):
-                        rows = (count - row + parts - 1 - part) // (parts - part)
-                        multiply_tile(
-                            rows,
-                            one_run(base + (point * step + row * channels) * 4, channels, channels),
-                            RightPanel(panel, panel + (w_step + part % 4 * (channels * packed // 4)) * 4, 0, 0),
-                            Sums(n[field.zeros], 0, 0, 0),
-                            TileResult(products + (point * tile_block + row) * PANEL * 4, PANEL, packed),
-                            (float32(-math.inf), float32(math.inf)),
-                        )
-                        row += rows
-                for t in range(count):
-                    oy, ox = (t0 + t) // across * 4, (t0 + t) % across * 4
-                    deep, broad = min(4, out_height - oy), min(4, out_width - ox)
-                    for v in range(0, wide, LANES):
-                        lanes = min(LANES, wide - v)
-                        for i in range(6):
-                            at = (i * 6 * tile_block + t) * PANEL + v
-                            hop = tile_block * PANEL
-                            a, b, c, d = _out_of(
-                                load(products, at),
-                                load(products, at + hop),
-                                load(products, at + 2 * hop),
-                                load(products, at + 3 * hop),
-                                load(products, at + 4 * hop),
-                                load(products, at + 5 * hop),
-                            )
-                            store(a, square, i * 4 * LANES)
-                            store(b, square, (i * 4 + 1) * LANES)
-                            store(c, square, (i * 4 + 2) * LANES)
-                            store(d, square, (i * 4 + 3) * LANES)
-                        first = load_first(bias, j + v, lanes)
-                        for h in range(broad):
-                            at = h * LANES
-                            a, b, c, d = _out_of(
-                                load(square, at),
-                                load(square, at + 4 * LANES),
-                                load(square, at + 8 * LANES),
-                                load(square, at + 12 * LANES),
-                                load(square, at + 16 * LANES),
-                                load(square, at + 20 * LANES),
-                            )
-                            store(a, square, at)
-                            store(b, square, at + 4 * LANES)
-                            store(c, square, at + 8 * LANES)
-                            store(d, square, at + 12 * LANES)
-                            for i in range(deep):
-                                pixel = (image * out_height + oy + i) * out_width + ox + h
-                                total = add(load(square, at + i * 4 * LANES), first)
-                                if n[field.has_addend]:
-                                    total = add(total, load_first(addend, pixel * n[field.addend_pitch] + j + v, lanes))
-                                store_first(at_most(at_least(total, low), high), out, pixel * out_pitch + j + v, lanes)
-                    if finish:
-                        for i in range(deep):
-                            pixel = ((image * out_height + oy + i) * out_width + ox) * out_pitch + j
-                            finish_rows(finish, finish_numbers, out + pixel * 4, out_pitch, wide, parameters, broad)
+        for index in range(begin, end):
+            item = _item_of(n, index)
+            _transform_tiles(n, item, square)
+            for j in range(item.c0, item.c1, PANEL):
+                wide = min(PANEL, n[field.columns] - j)
+                _multiply_points(n, item, j, (wide + LANES - 1) // LANES * LANES, products)
+                for t in range(item.tiles):
+                    _make_outputs(n, item, t, j, wide, products, square, finish_numbers)
 
     return kernel
