@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import perframe as pf
 from small import load, node, row
@@ -95,7 +96,9 @@ WRONG = pytest.mark.parametrize(
         ({"a": A.astype(np.int64) + 2**24, "b": B}, "'a' is float32, and got int64"),
         ({"a": A, "b": B[:, :2]}, r"'b' has the shape \(n, 3\), and got \(2, 2\)"),
         ({"a": A, "b": B[0]}, r"'b' has the shape \(n, 3\), and got \(3,\)"),
-        ({"a": A, "b": "text"}, "'b' is float32, and got object"),
+        ({"a": A, "b": "text"}, "'b' is float32, and got 'text': pass an array"),
+        ({"a": A, "b": None}, "'b' is float32, and got None: pass an array"),
+        ({"a": A, "b": Image.new("L", (3, 2))}, "'b' is float32, and got uint8.*normalize.*cast=True"),
         ({"a": A[0], "b": B[0]}, r"'a' has the shape \(n, 3\), and got \(3,\)"),
         ({"a": A, "b": B[:1]}, "the dim 'n' is 2 in the input 'a', and 1 in 'b'"),
     ],
@@ -121,6 +124,24 @@ def test_a_wrong_shape_is_answered_with_the_right_array(wanted: Any, got: Any, h
     model = graph.compile(y=graph.add_input("float32", wanted, "x") + 1)
     with pf.Worker(model) as worker, pytest.raises(pf.InputError, match=hint):
         worker.schedule(np.zeros(got, np.float32))
+
+
+def test_an_input_is_made_in_a_shape_that_the_model_takes() -> None:
+    graph = pf.FunctionalGraph()
+    model = graph.compile(y=graph.add_input("float32", ("n", 3), "x") + 1)
+    with pf.Worker(model) as worker:
+        assert worker.empty_input(shape=(2, 3)).shape == (2, 3)
+        for wrong in ((2, 4), (3,), (2, 3, 1)):
+            with pytest.raises(pf.InputError, match="cannot have the shape"):
+                worker.empty_input(shape=wrong)
+
+
+def test_compare_takes_the_only_input_without_its_name() -> None:
+    image = np.zeros((1, 1, 28, 28), np.float32)
+    assert all(step.agrees for step in pf.compare("digits", image))
+    assert all(step.agrees for step in pf.compare("digits", image, against="digits"))
+    with pytest.raises(pf.InputError, match=r"pf\.compare takes inputs by name"):
+        pf.compare("voice", image)
 
 
 KIND = pytest.mark.parametrize(

@@ -55,14 +55,14 @@ class ValueComparison(Comparison):
 
 def compare(
     model: Model | str | Path | bytes | IO[bytes] | Any,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, Any] | Any,
     backend: BackendName = BackendType.CPU,
     ctx: Any = None,
     against: Model | str | Path | bytes | IO[bytes] | Any = None,
     weights: str = DataType.FLOAT32,
     activations: str = DataType.FLOAT32,
 ) -> Sequence[Comparison]:
-    """Run once, and compare values. Blocks.
+    """Run once, and compare values. Blocks. `inputs` are those of `pf.run`.
 
     Without `against`, each layer's outputs are compared with its NumPy definition on the same inputs. Fused layers
     count as one layer, and the layers of a loop's body are compared once for each run of the body.
@@ -80,6 +80,7 @@ def compare(
     if against is None and not precision.has_halves:
         return once.compare(model, inputs, backend, ctx)
     loaded = model if isinstance(model, Model) else load(model)
+    inputs = once.by_name(loaded, inputs, "pf.compare")
     limit = HALVES if precision.has_halves else FLOATS
     if precision.has_halves:
         found = all_halved_values(loaded, inputs, backend, ctx, precision)
