@@ -383,20 +383,3 @@ def test_a_missing_extra_is_named(perframe: Command, tmp_path: Path, monkeypatch
     ended = perframe("inspect", path)
     assert ended.status == 1
     assert "pip install 'perframe[litert]'" in ended.err
-
-
-def test_run_writes_arrays_and_no_picture(perframe: Command, tmp_path: Path) -> None:
-    outcome = perframe("run", "digits", "--save", tmp_path / "out.png")
-    assert outcome.status == 2 and "'out.png' is not an .npz" in " ".join(outcome.err.split())
-    assert not list(tmp_path.iterdir())
-
-
-def test_an_input_file_that_is_missing_is_named(perframe: Command) -> None:
-    for file in ("none.png", "none.npy"):
-        outcome = perframe("run", "digits", "--input", file)
-        assert outcome.status == 1 and f"error: input 'ink': there is no file '{file}'" in outcome.err
-
-
-def test_close_operators_are_named_as_onnx_writes_them(perframe: Command) -> None:
-    assert "no operator 'softmaks'; close are Softmax" in " ".join(perframe("operators", "softmaks").err.split())
-    assert "no operator 'Xyz' │" in " ".join(perframe("operators", "Xyz").err.split())
