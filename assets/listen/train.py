@@ -1,6 +1,6 @@
 """Train the network that hears whether somebody speaks, on sounds that the demo makes. Writes ONNX.
 
-    python train.py --out listen.onnx [--minutes 5] [--seed 0]
+    python train.py --out voice.onnx [--minutes 5] [--seed 0]
 
 A chunk of 512 samples goes in, with a state; the probability of a voice comes out, with the next state. A fixed bank of
 filters makes a spectrum, and a gated recurrent layer (K. Cho et al., Learning Phrase Representations using RNN
@@ -114,7 +114,7 @@ def measure(network: Listen, random: np.random.Generator) -> str:
 
 
 def main() -> None:
-    arguments = training.asked(__doc__, "listen.onnx", minutes=5)
+    arguments = training.asked(__doc__, "voice.onnx", minutes=5)
     random = training.begin(arguments.seed)
     network = Listen()
     amounts = {"batch": BATCH, "first": 2 * BATCH, "drawn": DRAWN, "kept": KEPT}

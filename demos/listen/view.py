@@ -37,7 +37,7 @@ class ListenView(pf.Script):
         begin = int(options.at * RATE) % len(sound)
         self.sound = np.pad(np.roll(sound, -begin), (0, -len(sound) % CHUNK))
         self.heard = 0  # chunks
-        self.ear = Ear(options.model or resource("assets", "listen", "listen.onnx"), stage.backend, stage.worker_ctx)
+        self.ear = Ear(options.model or resource("assets", "listen", "voice.onnx"), stage.backend, stage.worker_ctx)
         self.shown = ShownTensor(ctx, (1, 1, BANDS + 2, COLUMNS), stage)
         self._ribbon = FullScreen(ctx, Path(__file__).with_name("ribbon.glsl"))
         self._captions = Captions(ctx)

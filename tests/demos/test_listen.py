@@ -18,7 +18,7 @@ from perframe.errors import InputError, MissingExtraError, ModelError
 from perframe.host import App, KeyEvent, ManualClock
 from perframe.resources import resource
 
-OWN = resource("assets", "listen", "listen.onnx")
+OWN = resource("assets", "listen", "voice.onnx")
 
 
 def part(name: str, package: str = "listen") -> Any:

@@ -183,6 +183,21 @@ def test_transform_feedback_goes_on_after_a_schedule(application: Application, w
         np.testing.assert_allclose(y.download_to_array(), 1.5)
 
 
+def test_a_deleted_program_that_is_current_makes_no_error(application: Application, where: str) -> None:
+    ctx = application.ctx
+    program = ctx.program(
+        vertex_shader="#version 330\nin vec2 at; void main() { gl_Position = vec4(at, 0, 1); }",
+        fragment_shader="#version 330\nout vec4 color; void main() { color = vec4(1); }",
+    )
+    ctx.simple_framebuffer((4, 4)).use()
+    ctx.vertex_array(program, [(ctx.buffer(bytes(24)), "2f", "at")]).render()
+    program.release()  # GL keeps it until another one is current
+    assert application.gl.errors() == []
+    with pf.Worker(network(), where, ctx, strict=True) as worker:
+        worker.schedule(np.zeros((1, 3, 12, 16), np.float32))
+        assert application.gl.errors() == []
+
+
 def test_the_watch_sees_a_change(application: Application) -> None:
     """The instrument itself works."""
     watch = Watch(application)

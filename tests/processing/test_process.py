@@ -71,6 +71,13 @@ def test_one_picture_becomes_one_file(name: str, tmp_path: Path, inverter: Path)
         pf.process(source, tmp_path / name, inverter)
 
 
+def test_one_picture_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    source = film(tmp_path / "in", 1) / "000000.png"
+    with pytest.raises(pf.InputError, match="is not a picture"):
+        pf.process(source, tmp_path / "out.png", "digits")
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
 def test_a_script_draws_each_result_over_its_own_picture(
     backend: str, gl_context: Any, tmp_path: Path, inverter: Path, script: Path
 ) -> None:

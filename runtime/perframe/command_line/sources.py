@@ -237,6 +237,8 @@ def _array(
     if kind == "random":
         return random_array(random, _parse_shape(explicit) if explicit else shape, wanted.dtype)
     if _is_file(value):
+        if not Path(value).exists():
+            raise InputError(f"input {wanted.name!r}: there is no file {value!r}")
         try:
             if Path(value).suffix.lower() == ".npy":
                 loaded: Array = np.load(value)

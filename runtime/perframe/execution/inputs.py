@@ -121,6 +121,8 @@ def _checked(model: str, value: Value, given: Any, cast: bool) -> Any:
     if value.kind == "optional" and given is None:
         return None
     array = given if isinstance(given, Tensor) else _array(model, value, given, cast)
+    if array.dtype == object and value.dtype is not DataType.STRING and not isinstance(given, np.ndarray):
+        raise InputError(f"{model}: input {value.name!r} is {value.dtype}, and got {given!r:.100}: pass an array")
     dtype = DataType.of(array.dtype)
     if dtype is not value.dtype:
         raise InputError(
@@ -191,7 +193,7 @@ def _array(model: str, value: Value, given: Any, cast: bool) -> Array:
     with np.errstate(all="ignore"):
         made = array.astype(wanted)
         same = np.array_equal(made.astype(array.dtype), array, equal_nan=array.dtype.kind == "f")
-    typed = hasattr(given, "dtype")
+    typed = any(hasattr(given, name) for name in ("dtype", "__array__", "__array_interface__"))  # a Pillow picture is
     if array.dtype.kind == "f" and typed:
         keeps = np.can_cast(array.dtype, wanted)
     elif typed and array.dtype == np.uint8 and wanted.kind == "f":

@@ -38,14 +38,19 @@ def run(
     that `load` takes. `weights` and `activations` are those of a Worker.
     """
     loaded = model if isinstance(model, Model) else load(model)
-    if not isinstance(inputs, Mapping):
-        names = [value.name for value in loaded.inputs]
-        if len(names) != 1:
-            raise InputError(
-                f"pf.run takes inputs by name, as in {{'x': array}}, and got {type(inputs).__name__}; "
-                f"{loaded.name} has the inputs {', '.join(names) or '(none)'}"
-            )
-        inputs = {names[0]: inputs}
     with Worker(loaded, backend, ctx, strict, weights=weights, activations=activations) as worker:
-        worker.schedule(dict(inputs))
+        worker.schedule(by_name(loaded, inputs, "pf.run"))
         return {name: downloaded(worker.peek_output(name), "pf.run()") for name in loaded.output_names}
+
+
+def by_name(model: Model, inputs: Mapping[str, Given] | Given, caller: str) -> dict[str, Any]:
+    """The inputs by name; the only input of a model may come without. Raises InputError."""
+    if isinstance(inputs, Mapping):
+        return dict(inputs)
+    names = [value.name for value in model.inputs]
+    if len(names) != 1:
+        raise InputError(
+            f"{caller} takes inputs by name, as in {{'x': array}}, and got {type(inputs).__name__}; "
+            f"{model.name} has the inputs {', '.join(names) or '(none)'}"
+        )
+    return {names[0]: inputs}

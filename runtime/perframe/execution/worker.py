@@ -134,6 +134,8 @@ class Worker:
         concrete = DynamicTensorShape(dims or ())
         if dims is None or not concrete.is_static:
             raise InputError(f"input {value} has open dims: say the shape")
+        if value.shape is not None and not value.shape.accepts(concrete.to_shape()):
+            raise InputError(f"input {value} cannot have the shape {concrete}")
         made = concrete.to_shape()
         return Tensor.over(self._backend.alloc(made, value.dtype), made, value.dtype, value.name)
 

@@ -33,7 +33,7 @@ _ALL = (
     Shipped("painter", "painter/painter.onnx", "repaints a picture in oil"),
     Shipped("segment", "segment/segment.onnx", "separates drawn people from the background"),
     Shipped("upscale", "upscale/upscale.onnx", "doubles the width and height of a rendered frame"),
-    Shipped("voice", "listen/listen.onnx", "hears whether somebody speaks"),
+    Shipped("voice", "listen/voice.onnx", "hears whether somebody speaks"),
 )
 MODELS = {model.name: model for model in _ALL}
 

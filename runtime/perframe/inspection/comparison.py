@@ -24,6 +24,7 @@ from perframe.execution.layer_check import (
     with_all_copies,
     with_all_values,
 )
+from perframe.execution.once import by_name
 from perframe.execution.worker import Worker
 from perframe.exporters.saving import save
 from perframe.importers.loading import load
@@ -61,14 +62,14 @@ class ValueComparison(Comparison):
 
 def compare(
     model: Model | str | Path | bytes | IO[bytes] | Any,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, Any] | Any,
     backend: BackendName = BackendType.CPU,
     ctx: GLContext | None = None,
     against: Model | str | Path | bytes | IO[bytes] | Any = None,
     weights: str = DataType.FLOAT32,
     activations: str = DataType.FLOAT32,
 ) -> Sequence[Comparison]:
-    """Run once, and compare values. Blocks.
+    """Run once, and compare values. Blocks. `inputs` are those of `pf.run`.
 
     Without `against`, each layer's outputs are compared with its NumPy definition on the same inputs. Fused layers
     count as one layer, and the layers of a loop's body are compared once for each run of the body.
@@ -84,10 +85,11 @@ def compare(
     """
     precision, backend = Precision(weights, activations), backend_type(backend, ctx)
     loaded = model if isinstance(model, Model) else load(model)
+    inputs = by_name(loaded, inputs, "pf.compare")
     if against is None and not precision.has_halves:
         check = LayerCheck(evaluator(), backend, strict=False)
         with Worker(loaded, backend, ctx, check=check) as worker:
-            worker.schedule(dict(inputs))
+            worker.schedule(inputs)
         return check.comparisons
     limit = HALVES if precision.has_halves else FLOATS
     if precision.has_halves:

@@ -136,6 +136,8 @@ def _alone(settings: Settings) -> Iterator[None]:
         yield
     finally:
         lock.release()
+        if settings.is_one_file:  # nothing to continue with
+            settings.plan.unlink(missing_ok=True)
         if not settings.plan.exists():
             _clear(settings.work)
             with suppress(OSError):  # another run has begun, or the folder holds files of others

@@ -89,7 +89,7 @@ def _data_type(dtype: Any) -> DataType:
     try:
         return DataType(name)
     except ValueError:
-        raise InputError(f"dtype {dtype!r} is none that a tensor can have: {', '.join(DataType)}") from None
+        raise InputError(f"dtype {dtype!r} is not one of {', '.join(DataType)}") from None
 
 
 def _whole(dim: Any) -> int:

@@ -36,8 +36,10 @@ def operators(
     wanted = {name.lower() for name in names or ()}
     unknown = wanted - {row.name.lower() for row in rows}
     if unknown:
-        close = get_close_matches(min(unknown), [row.name.lower() for row in rows], 3)
-        raise typer.BadParameter(f"there is no operator {min(unknown)!r}; close are {', '.join(close) or 'none'}")
+        known = {row.name.lower(): row.name for row in rows}
+        close = [known[name] for name in get_close_matches(min(unknown), known, 3, 0.7)]
+        asked = next(name for name in names or () if name.lower() in unknown)
+        raise typer.BadParameter(f"there is no operator {asked!r}" + f"; close are {', '.join(close)}" * bool(close))
     rows = [row for row in rows if not wanted or row.name.lower() in wanted]
     listing: Any = onnx if file_format == "onnx" else litert
     if as_json:

@@ -44,7 +44,7 @@ def run(
     mean: Mean = "0",
     std: Std = "1",
     scale: Scale = 1.0,
-    save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Write the outputs to a file.")] = None,
+    save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Write the outputs as arrays.")] = None,
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
@@ -56,6 +56,8 @@ def run(
     from perframe.command_line.pictures import Normalization, parse_numbers
     from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
 
+    if save is not None and save.suffix.lower() not in ("", ".npz"):
+        raise typer.BadParameter(f"{save.name!r} is not an .npz; perframe process writes pictures", param_hint="--save")
     (place,) = check_backends([backend])
     start = time.perf_counter()
     loaded = loaded_model(model, seed)

@@ -23,6 +23,7 @@ from perframe.graphics.state_tables import (
 )
 
 CURRENT_PROGRAM, VERTEX_ARRAY, ACTIVE_TEXTURE, VIEWPORT = 0x8B8D, 0x85B5, 0x84E0, 0x0BA2
+_DELETE_STATUS = 0x8B80
 DRAW_FRAMEBUFFER, READ_FRAMEBUFFER, DRAW_BINDING, READ_BINDING = 0x8CA9, 0x8CA8, 0x8CA6, 0x8CAA
 TEXTURE_2D, TEXTURE0, TEXTURE_2D_BINDING, SAMPLER_BINDING = 0x0DE1, 0x84C0, 0x8069, 0x8919
 TEXTURE_BUFFER, TEXTURE_BUFFER_BINDING = 0x8C2A, 0x8C2C
@@ -179,7 +180,9 @@ class StateGuard:
         self._has_feedback = "glPauseTransformFeedback" in functions
         feedback = (_FEEDBACK_ACTIVE, _FEEDBACK_PAUSED) if self._has_feedback else ()
         self._feedback_states = [ask(get_, name).at for name in feedback]
-        again("glUseProgram", ask(get_, CURRENT_PROGRAM))
+        program = ask(get_, CURRENT_PROGRAM)
+        self._program = program.at
+        again("glUseProgram", program)
         again("glBindVertexArray", ask(get_, VERTEX_ARRAY))
         again("glBindFramebuffer", DRAW_FRAMEBUFFER, ask(get_, DRAW_BINDING))
         again("glBindFramebuffer", READ_FRAMEBUFFER, ask(get_, READ_BINDING))
@@ -243,6 +246,10 @@ class StateGuard:
     def __enter__(self) -> None:
         gl, numbers = self._gl, self._numbers
         self._save.run()
+        if numbers[self._program]:  # one that was deleted exists only as long as it is current
+            gl.glGetProgramiv(int(numbers[self._program]), _DELETE_STATUS, self._address(self._program + 1))
+            if numbers[self._program + 1]:
+                numbers[self._program] = 0
         if self._has_feedback:  # GL allows no other program while it is active
             is_active, is_paused = numbers[self._feedback_states]
             self._feedback = bool(is_active and not is_paused)
