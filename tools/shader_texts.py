@@ -66,7 +66,7 @@ def standard_models() -> dict[str, tuple[Any, dict[str, Any]]]:
     """Models of one layer whose loop decides how fast a network is, and their inputs: convolutions and a product."""
     import numpy as np
 
-    from perframe.model import Layer, Model, Value
+    from perframe.ir import Layer, Model, Value
     from perframe.sizes.partial import DynamicTensorShape
     from perframe.tensor import DataType
 

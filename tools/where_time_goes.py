@@ -13,7 +13,7 @@ import numpy as np
 
 import perframe as pf
 from perframe.command_line.sources import input_arrays, named_model, parse_dims
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
 from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 

@@ -20,8 +20,8 @@ _HOME = {
     "TensorShape": "tensor",
     "Readback": "tensor.readback",
     "DynamicTensorShape": "sizes.partial",
-    "Layer": "model",
-    "Model": "model",
+    "Layer": "ir",
+    "Model": "ir",
     "load": "importers.loading",
     "save": "exporters.saving",
     "FunctionalGraph": "functional.graph",
@@ -67,7 +67,7 @@ _MOVED = {
     "ProgressBar": "host",
     "ProfileOverlay": "profiling",
     "PartialTensor": "sizes.partial",
-    "Value": "model",
+    "Value": "ir",
     "elementwise": "layers",
     "layer": "layers",
     "ReadbackPending": "errors",
@@ -116,8 +116,8 @@ if TYPE_CHECKING:
     from perframe.importers.loading import load as load
     from perframe.inspection.comparison import compare as compare
     from perframe.inspection.facts import inspect as inspect
-    from perframe.model import Layer as Layer
-    from perframe.model import Model as Model
+    from perframe.ir import Layer as Layer
+    from perframe.ir import Model as Model
     from perframe.processing.processing import process as process
     from perframe.profiling.profile import profile as profile
     from perframe.quantization.quantizing import quantize as quantize

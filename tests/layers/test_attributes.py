@@ -12,8 +12,8 @@ from onnx import helper
 
 import perframe as pf
 from perframe.importers.onnx_attributes import COMPOSITES as SAID
-from perframe.layers.attributes import ANYTHING, Between, kind_of
-from perframe.layers.base import Declaration, registry
+from perframe.ir.attributes import ANYTHING, Between, kind_of
+from perframe.ir.declaration import Declaration, registry
 from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 

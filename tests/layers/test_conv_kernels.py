@@ -15,7 +15,7 @@ from perframe.backends import evaluator
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.lowering import winograd
 from perframe.backends.operand import Operand
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
 from perframe.passes import prepare
 from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.layers.arrangement import Arrangement
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
+from perframe.ir.arrangement import Arrangement
 from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 

@@ -7,8 +7,8 @@ import pytest
 
 import perframe as pf
 from perframe.backends import evaluator
-from perframe.model import Layer, Model, Value
-from perframe.model.report import noting
+from perframe.ir import Layer, Model, Value
+from perframe.ir.report import noting
 from perframe.passes.patterns import Constant, Input, Op, Rules
 from small import load, node
 

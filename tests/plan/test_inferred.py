@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import perframe as pf
 from perframe.backends import evaluator
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
 from perframe.passes import optimize
 from perframe.sizes.names import with_sizes
 from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor

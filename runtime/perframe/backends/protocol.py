@@ -17,8 +17,8 @@ from perframe.backends.precision import Precision
 from perframe.tensor import BackendType, DataType, Storage
 
 if TYPE_CHECKING:
-    from perframe.layers.base import Declaration, Known
-    from perframe.layers.epilogue import Stage
+    from perframe.ir.declaration import Declaration, Known
+    from perframe.ir.epilogue import Stage
     from perframe.sizes.partial import PartialTensor
 
 

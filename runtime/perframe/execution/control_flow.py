@@ -15,8 +15,8 @@ from perframe.errors import InputError
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.parts import Parts
 from perframe.execution.planned_part import PlannedPart
+from perframe.ir import Layer, Model, Subgraph, Value
 from perframe.layers.control import Branching, Looping, Scanning
-from perframe.model import Layer, Model, Subgraph, Value
 from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType, Tensor
 

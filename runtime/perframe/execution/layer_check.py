@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import BackendError
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.sizes.partial import PartialTensor
 from perframe.tensor import Tensor
 

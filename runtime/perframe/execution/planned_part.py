@@ -21,8 +21,8 @@ from perframe.errors import InputError
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.partition import decisive_inputs
 from perframe.execution.report import MemoryUse, StepReport, steps_of
-from perframe.layers.twins import signature
-from perframe.model import Subgraph, Value
+from perframe.ir import Subgraph, Value
+from perframe.ir.equality import signature
 from perframe.plan.allowance import Allowance, Position, Stopwatch
 from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from perframe.errors import InferenceError
-from perframe.model import Evaluate, Model, Value
+from perframe.ir import Evaluate, Model, Value
 from perframe.passes.clean.inline_branches import inlined_body
 from perframe.sizes.arithmetic import SizeArithmetic
 from perframe.sizes.open_dims import OpenDims, Shapes

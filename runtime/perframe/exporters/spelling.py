@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.layers.channels_last import first, is_data, last
-from perframe.layers.epilogue import Stage
-from perframe.model import Layer, Value
+from perframe.ir import Layer, Value
+from perframe.ir.channels_last import first, is_data, last
+from perframe.ir.epilogue import Stage
 from perframe.tensor import DataType
 
 Array = NDArray[Any]

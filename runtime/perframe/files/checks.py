@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perframe.errors import ModelError
-from perframe.layers import channels_last, epilogue
-from perframe.layers.base import Declaration, find_declaration
-from perframe.layers.epilogue import Stage
-from perframe.model import Layer, Model
+from perframe.ir import Layer, Model, channels_last, epilogue
+from perframe.ir.declaration import Declaration, find_declaration
+from perframe.ir.epilogue import Stage
 
 
 def check(model: Model) -> None:

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import ModelError, Problem
-from perframe.layers.arrangement import Arrangement
-from perframe.layers.base import find_declaration
-from perframe.layers.epilogue import Stage
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
+from perframe.ir.arrangement import Arrangement
+from perframe.ir.declaration import find_declaration
+from perframe.ir.epilogue import Stage
 from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 

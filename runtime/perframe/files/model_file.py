@@ -17,8 +17,8 @@ from perframe.files.container import Entry
 from perframe.files.graph import Builder, described, read_dtype
 from perframe.files.packing import packed, unpacked
 from perframe.files.tensors import Buffer, checksum, decoded, encoded, stored_bytes, stored_form
-from perframe.layers.base import MAX_RANK
-from perframe.model import Model, Names
+from perframe.ir import Model, Names
+from perframe.ir.declaration import MAX_RANK
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 

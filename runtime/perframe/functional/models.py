@@ -8,8 +8,8 @@ from typing import Any
 from perframe.errors import InputError
 from perframe.functional.calls import function, graph_of
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
-from perframe.model import Array, Model, Value
-from perframe.model.model import copy_bodies
+from perframe.ir import Array, Model, Value
+from perframe.ir.model import copy_bodies
 from perframe.sizes.partial import PartialTensor
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InputError
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType, Tensor
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx
 
-from perframe.model import Model
+from perframe.ir import Model
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 

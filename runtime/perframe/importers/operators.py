@@ -9,8 +9,8 @@ from functools import cache
 import onnx
 
 from perframe.importers.adapters import adapters
-from perframe.layers.base import registry
-from perframe.model import Layer
+from perframe.ir import Layer
+from perframe.ir.declaration import registry
 from perframe.tensor import DataType
 
 Dtypes = Callable[[Layer], frozenset[DataType]]

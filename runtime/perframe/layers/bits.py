@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Known, layer
+from perframe.ir.declaration import Known, layer
 from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Known, layer
-from perframe.layers.geometry import Ints, collapse, row_major
+from perframe.ir.declaration import Known, layer
+from perframe.ir.geometry import Ints, collapse, row_major
 from perframe.sizes.partial import Dim, PartialTensor, broadcast_dim
 
 _ELLIPSIS = "..."

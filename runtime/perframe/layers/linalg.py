@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Known, layer
+from perframe.ir.declaration import Known, layer
 from perframe.sizes.partial import PartialTensor
 
 

@@ -8,10 +8,10 @@ from operator import floordiv
 from typing import Literal
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Flag, Positive
-from perframe.layers.base import Known, layer, normalize_axes, normalize_axis
-from perframe.layers.geometry import Ints, View, broadcast_strides, row_major
-from perframe.layers.shape_arithmetic import listed, listed_of
+from perframe.ir.attributes import Flag, Positive
+from perframe.ir.declaration import Known, layer, normalize_axes, normalize_axis
+from perframe.ir.geometry import Ints, View, broadcast_strides, row_major
+from perframe.ir.shape_arithmetic import listed, listed_of
 from perframe.sizes.partial import (
     Dim,
     DynamicTensorShape,

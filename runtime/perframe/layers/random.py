@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Natural, Pads
-from perframe.layers.base import Known, layer
+from perframe.ir.attributes import Natural, Pads
+from perframe.ir.declaration import Known, layer
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 

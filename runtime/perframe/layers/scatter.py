@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Known, layer, normalize_axis
-from perframe.layers.bounds import Bounds
+from perframe.ir.bounds import Bounds
+from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.geometry import Ints, View, row_major
 from perframe.layers.gather import Tuples, check_extent, tuples
-from perframe.layers.geometry import Ints, View, row_major
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.sizes.size import specialized
 

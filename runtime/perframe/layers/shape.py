@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from perframe.layers.base import layer
-from perframe.layers.shape_arithmetic import MAX_VALUES, listed
+from perframe.ir.declaration import layer
+from perframe.ir.shape_arithmetic import MAX_VALUES, listed
 from perframe.sizes.partial import (
     Dim,
     DynamicTensorShape,

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Between, Flag, Positive
-from perframe.layers.base import layer
+from perframe.ir.attributes import Between, Flag, Positive
+from perframe.ir.declaration import layer
 from perframe.sizes.partial import PartialTensor
 
 Table = Any  # an array

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import ModuleType
 
-from perframe.model import Evaluate, Model
-from perframe.model.report import OptimizationReport, PassReport, noting
+from perframe.ir import Evaluate, Model
+from perframe.ir.report import OptimizationReport, PassReport, noting
 from perframe.passes import clean, fuse, layout, lower, place, quantise, recognise
 from perframe.passes.guard import Guard
 from perframe.passes.origins import Origins

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from perframe.model import Evaluate, Layer, Model, Value
-from perframe.model.report import refuse
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.report import refuse
 
 Found = Mapping[str, Layer | Value]
 Rewrite = Callable[..., int | str]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from perframe.backends.operand import Make, Operand, StorageRange
 from perframe.backends.protocol import Backend, Placing, Step, Workspace
 from perframe.errors import FallbackError
-from perframe.model import Layer, Subgraph, Value
+from perframe.ir import Layer, Subgraph, Value
 from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline
 from perframe.plan.placement import wide_layers_on_host

@@ -18,7 +18,7 @@ from perframe.backends.operand import Operand
 from perframe.backends.protocol import Access, Backend
 from perframe.backends.refit import Chooser, Following, SizedProgram
 from perframe.errors import InferenceError, InputError
-from perframe.model import Subgraph
+from perframe.ir import Subgraph
 from perframe.plan.constants import ConstantPool
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment

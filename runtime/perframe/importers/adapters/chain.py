@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.importers.onnx_node import Node, constant
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.sizes.partial import PartialTensor
 
 

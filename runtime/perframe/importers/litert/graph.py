@@ -15,7 +15,7 @@ from perframe.importers.litert.dilated import with_dilations
 from perframe.importers.litert.file import GraphInfo, LiteRTFile, Operation, Quantization, read
 from perframe.importers.litert.node import Node, plain_name
 from perframe.importers.litert.table import Entry, table
-from perframe.model import Model, Value
+from perframe.ir import Model, Value
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.importers.litert.file import Operation, Quantization
-from perframe.layers.shape_arithmetic import listed
-from perframe.model import Value
+from perframe.ir import Value
+from perframe.ir.shape_arithmetic import listed
 from perframe.sizes.partial import Dim, PartialTensor
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perframe.model import Value
+from perframe.ir import Value
 
 if TYPE_CHECKING:
     from perframe.importers.litert.node import Node

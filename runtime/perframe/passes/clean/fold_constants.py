@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from perframe.model import Array, Evaluate, Layer, Model
-from perframe.model.report import refuse
+from perframe.ir import Array, Evaluate, Layer, Model
+from perframe.ir.report import refuse
 from perframe.passes.match import constant_of
 from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from perframe.layers.base import normalize_axis
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
+from perframe.ir.declaration import normalize_axis
 from perframe.passes.patterns import Input, Op, Rules
 
 run = Rules()

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from perframe.layers.arrangement import Arrangement
-from perframe.layers.base import normalize_axis
-from perframe.model import Layer, Value
+from perframe.ir import Layer, Value
+from perframe.ir.arrangement import Arrangement
+from perframe.ir.declaration import normalize_axis
 from perframe.passes.match import may_move, scalar
 from perframe.sizes.partial import Dim
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
 from perframe.passes.match import sole_producer
 from perframe.passes.patterns import Input, Op, Rules
 from perframe.tensor import DataType

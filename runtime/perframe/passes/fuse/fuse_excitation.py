@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
 from perframe.passes.match import may_move
 from perframe.passes.patterns import Input, Op, Rules
 from perframe.passes.place.ranges import ranges

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.layers.epilogue import Stage
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
+from perframe.ir.epilogue import Stage
 from perframe.passes.fuse.fuse_activation import with_stages
 from perframe.passes.match import all_float32, may_fold, may_move, scalar
 from perframe.passes.patterns import Input, Op, Rules

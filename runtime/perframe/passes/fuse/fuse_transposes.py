@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
 from perframe.passes.patterns import Input, Op, Rules
 
 run = Rules()

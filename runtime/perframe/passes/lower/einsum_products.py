@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.ir import Layer, Model, Value
 from perframe.layers.einsum import Term, parse
-from perframe.model import Layer, Model, Value
 from perframe.passes.match import all_float32
 from perframe.passes.patterns import Input, Op, Rules
 from perframe.sizes.partial import Dim

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from perframe.ir import Layer, Model, Value
 from perframe.layers.quantize import WHOLE_RANGES
-from perframe.model import Layer, Model, Value
 from perframe.passes.match import constant_of
 from perframe.sizes.partial import PartialTensor
 from perframe.sizes.size import is_symbolic

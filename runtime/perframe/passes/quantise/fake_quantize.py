@@ -5,8 +5,8 @@ The layer before it can then round its own results, and no bytes are stored.
 
 from __future__ import annotations
 
+from perframe.ir import Layer, Model, Value
 from perframe.layers.quantize import WHOLE_RANGES
-from perframe.model import Layer, Model, Value
 from perframe.passes.patterns import Input, Op, Rules
 from perframe.passes.quantise.quantization import quantization
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.layers.epilogue import apply
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.epilogue import apply
 from perframe.layers.quantize import WHOLE_RANGES
-from perframe.model import Evaluate, Layer, Model, Value
 from perframe.passes.match import constant_of
 from perframe.passes.quantise.quantization import (
     BYTES,

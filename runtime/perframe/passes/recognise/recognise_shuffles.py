@@ -5,7 +5,7 @@ PyTorch's pixel_shuffle and pixel_unshuffle are exported that way (Shi et al., 2
 
 from __future__ import annotations
 
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
 from perframe.passes.patterns import Input, Op, Rules
 
 # the order of the six dims, and which two of them are the block

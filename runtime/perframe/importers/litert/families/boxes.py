@@ -9,7 +9,7 @@ import numpy as np
 
 from perframe.importers.litert.node import Node
 from perframe.importers.litert.table import operator
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.tensor import DataType
 
 

@@ -10,7 +10,7 @@ from perframe.errors import ModelError
 from perframe.importers.litert.builder import Builder
 from perframe.importers.litert.node import Node
 from perframe.importers.litert.table import operator
-from perframe.model import Model, Value
+from perframe.ir import Model, Value
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 

@@ -10,7 +10,7 @@ from perframe.importers.litert.builder import Builder
 from perframe.importers.litert.families.control import body_of, captures_of
 from perframe.importers.litert.node import ACTIVATIONS, TANH, Node
 from perframe.importers.litert.table import operator
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 

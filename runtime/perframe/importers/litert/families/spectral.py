@@ -6,7 +6,7 @@ import numpy as np
 
 from perframe.importers.litert.node import Node
 from perframe.importers.litert.table import operator
-from perframe.model import Value
+from perframe.ir import Value
 
 
 @operator("RFFT2D")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from perframe.importers.litert.node import Node
 from perframe.importers.litert.table import operator, rows
-from perframe.model import Value
+from perframe.ir import Value
 
 PADDINGS = {0: "SAME_UPPER", 1: "VALID"}
 AXES = ("D", "H", "W")

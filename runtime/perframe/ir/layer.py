@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from perframe.errors import InferenceError, ModelError, PerframeError
-from perframe.layers.base import Declaration, Known, declaration
-from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
-from perframe.layers.epilogue import Stage
-from perframe.model.value import Value
+from perframe.ir.channels_last import Seen, channels_last_outputs, is_data
+from perframe.ir.declaration import Declaration, Known, declaration
+from perframe.ir.epilogue import Stage
+from perframe.ir.value import Value
 from perframe.sizes.partial import PartialTensor
 
 _serials = itertools.count()

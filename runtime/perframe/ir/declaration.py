@@ -1,8 +1,8 @@
 """Declarations of layers: one function gives the shapes of a layer's outputs, and decorators add the rest.
 
 The positional parameters of that function are the layer's inputs; an absent optional input is None. Its keyword-only
-parameters are the attributes, with their defaults. The registry finds the declarations: it imports every file of this
-folder.
+parameters are the attributes, with their defaults. The registry finds the declarations: it imports every file of
+`layers/`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import functools
 import importlib
 import inspect
 import pkgutil
-import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,10 +18,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from perframe.errors import InferenceError, ModelError, PerframeError
-from perframe.layers.attributes import ANYTHING, Kind, kind_by_default, kind_of
-from perframe.layers.homes import family_at
-from perframe.layers.shape_arithmetic import FOLLOWED, MAX_VALUES, Values, is_followed, numbers_of
-from perframe.layers.traits import Drawn, Pointwise, Traits
+from perframe.ir.attributes import ANYTHING, Kind, kind_by_default, kind_of
+from perframe.ir.family_files import family_at
+from perframe.ir.shape_arithmetic import FOLLOWED, MAX_VALUES, Values, is_followed, numbers_of
+from perframe.ir.traits import Drawn, Pointwise, Traits
 from perframe.sizes.partial import PartialTensor
 from perframe.sizes.size import is_symbolic, plain
 from perframe.tensor import DataType, TensorShape
@@ -30,7 +29,7 @@ from perframe.tensor.checks import too_large
 
 Attributes = Mapping[str, Any]
 ONNX_DOMAINS = ("", "ai.onnx")
-ENTRY_POINTS = "perframe.layers"  # the group in which an installed package names its modules with layers
+LAYERS = "perframe.layers"  # the package of the layers, and the entry points that name those of installed packages
 MAX_RANK = 64  # dims of a NumPy array
 MAX_ACCEPTED = 1024  # a declaration remembers at most so many values of attributes
 MAX_LENGTH = 64  # a declaration does not remember a longer tuple or text
@@ -328,8 +327,8 @@ def layer(
 @functools.cache
 def registry() -> Mapping[str, Declaration]:
     """All declarations, by operator name."""
-    for module in pkgutil.iter_modules(sys.modules[__package__].__path__):
-        importlib.import_module(f"perframe.layers.{module.name}")
+    for module in pkgutil.iter_modules(importlib.import_module(LAYERS).__path__):
+        importlib.import_module(f"{LAYERS}.{module.name}")
     return _REGISTRY
 
 
@@ -338,7 +337,7 @@ def _import_installed() -> None:
     """Import the modules with layers that installed packages name as entry points. Raises ModelError."""
     from importlib import metadata  # imported late: only the layers of other domains need it
 
-    for entry in metadata.entry_points(group=ENTRY_POINTS):
+    for entry in metadata.entry_points(group=LAYERS):
         try:
             entry.load()
         except Exception as error:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Declaration, Known
+from perframe.ir.declaration import Declaration, Known
 from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType, TensorShape
 

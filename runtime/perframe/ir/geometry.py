@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from perframe.errors import InferenceError
-from perframe.layers.shape_arithmetic import Values, numbers_of
+from perframe.ir.shape_arithmetic import Values, numbers_of
 from perframe.sizes.partial import Dim, PartialTensor, derived
 from perframe.sizes.size import at_least, is_less, surely_less
 from perframe.sizes.tables import remembered
