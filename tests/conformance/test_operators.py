@@ -12,7 +12,7 @@ import pytest
 from conformance.suite import Case, all_cases, not_passed, not_strict
 from conformance.write_list import BACKENDS, is_node, runs_between_plans
 from perframe.backends import gl_dtypes
-from perframe.importers.operators import Operator, markdown, operators
+from perframe.importers.operators import OnnxOperator, markdown, operators
 from perframe.tensor import DataType
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +74,7 @@ def shown(backend: str) -> Iterator[tuple[str, str, str, bool]]:
 @pytest.mark.parametrize("gpu", BACKENDS[1:])
 def test_operators_run_where_the_table_says(gpu: str) -> None:
     """A dtype is claimed if and only if a strict worker runs a case of it, where there are cases."""
-    table: dict[str, Operator] = {row.name: row for row in operators(gl_dtypes)}
+    table: dict[str, OnnxOperator] = {row.name: row for row in operators(gl_dtypes)}
     ran: dict[tuple[str, str], dict[str, bool]] = defaultdict(dict)
     for name, dtype, case, strictly in shown(gpu):
         ran[name, dtype][case] = strictly

@@ -115,7 +115,7 @@ def _said(value: Any, name: str, key_of: Callable[[str, Array], str]) -> Any:
 
 
 @dataclass
-class Builder:
+class GraphReader:
     """Makes models of JSON. `arrays` are the file's tensors; layers of unknown operators are added to `problems`."""
 
     arrays: Mapping[str, Array]

@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Size:
+class ModelSize:
     """The size of a model: its layers, the bytes of its constants, and the multiply-adds of one run.
 
     Open dims count as 1. Multiply-adds are those of products and convolutions, or None if shapes depend on values.
@@ -40,8 +40,8 @@ class PassReport:
     number: int
     name: str
     changes: int
-    before: Size
-    after: Size
+    before: ModelSize
+    after: ModelSize
     refusals: tuple[Refusal, ...] = ()
     body: str = ""  # the name of the branch's or loop's body that it ran on; empty for the model itself
 
@@ -71,8 +71,8 @@ class OptimizationReport:
     explain.
     """
 
-    before: Size
-    after: Size
+    before: ModelSize
+    after: ModelSize
     passes: tuple[PassReport, ...] = field(default=())
     origins: tuple[Origin, ...] = ()
     gone: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class OptimizationReport:
         return "\n".join(lines)
 
 
-def change(before: Size, after: Size, complete: bool = False) -> str:
+def change(before: ModelSize, after: ModelSize, complete: bool = False) -> str:
     """Two sizes as text: the layers, and what else changed; or everything."""
     pairs = [
         ("layers", before.layers, after.layers),

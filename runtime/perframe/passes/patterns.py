@@ -26,7 +26,7 @@ SHARED = "/shared"  # a name that no pattern has: a layer on the way whose resul
 
 
 @dataclass(frozen=True)
-class Input:
+class AnyValue:
     """Any value. The name stands for the same value wherever a pattern has it."""
 
     name: str
@@ -38,7 +38,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Constant(Input):
+class Constant(AnyValue):
     """A constant."""
 
     def find(self, value: Value | None, found: Found) -> Iterator[Found]:
@@ -57,7 +57,7 @@ class Op:
     def __init__(
         self,
         ops: str = "",
-        *inputs: Input | Op,
+        *inputs: AnyValue | Op,
         family: str = "",
         name: str = "",
         in_any_order: bool = False,
@@ -88,7 +88,7 @@ class Op:
             yield from _find(self.inputs, order, named)
 
 
-def _find(patterns: Sequence[Input | Op], values: Sequence[Value | None], found: Found) -> Iterator[Found]:
+def _find(patterns: Sequence[AnyValue | Op], values: Sequence[Value | None], found: Found) -> Iterator[Found]:
     if not patterns:
         yield found
         return

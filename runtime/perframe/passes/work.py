@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from perframe.errors import PerframeError
 from perframe.ir import Layer, Model, Value
 from perframe.ir.inference import Inference
-from perframe.ir.report import Size
+from perframe.ir.report import ModelSize
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 
 Specs = Mapping[Value, PartialTensor]  # of all values of a model
@@ -34,11 +34,11 @@ class Sizes:
             self._inference.remembers = False
             self._inference.forget()
 
-    def measure(self) -> Size:
+    def measure(self) -> ModelSize:
         """Return the current size of the model."""
         model = self._model
         size = sum([value.nbytes for value in model.constants.values()])
-        return Size(len(model.layers), size, self._multiply_adds())
+        return ModelSize(len(model.layers), size, self._multiply_adds())
 
     def _multiply_adds(self) -> int | None:
         counted = [layer for layer in self._model.layers if layer.family in COUNTED]

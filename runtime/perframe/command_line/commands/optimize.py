@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from perframe.ir import Model
-    from perframe.ir.report import OptimizationReport, Size
+    from perframe.ir.report import ModelSize, OptimizationReport
 
 REFUSALS = 8  # of one pass, on the screen
 
@@ -127,7 +127,7 @@ def show(model: Model, report: OptimizationReport, console: Console, explain: bo
         console.print(Text(f"  {layer}"))
 
 
-def _sizes(size: Size) -> str:
+def _sizes(size: ModelSize) -> str:
     work = "" if size.multiply_adds is None else f", {size.multiply_adds:,} multiply-adds"
     return f"{size.layers:,} layers, {bytes_text(size.bytes)} of constants{work}"
 

@@ -26,7 +26,7 @@ _SHARED = 4  # how often, on average, the vectors and names of a file may be sha
 
 
 @dataclass(frozen=True)
-class Quantization:
+class TensorQuantization:
     """x = (q - zero) * scale, for the whole tensor, or for each index of `axis` if there are several scales."""
 
     scale: NDArray[np.float32]
@@ -51,7 +51,7 @@ class TensorInfo:
     shape: tuple[int | None, ...]
     kind: str  # the name of its element type in the schema, such as "FLOAT32"
     data: NDArray[np.uint8] | None
-    quantization: Quantization | None
+    quantization: TensorQuantization | None
     sparsity: Sparsity | None
     is_variable: bool
 
@@ -187,7 +187,7 @@ class _Reader:
         sparsity = None if tensor.Sparsity() is None else self.sparsity(tensor.Sparsity(), name, dims)
         return TensorInfo(name, dims, kind, data, scales, sparsity, bool(tensor.IsVariable()))
 
-    def quantization(self, table: Any, name: str, dims: tuple[int | None, ...]) -> Quantization | None:
+    def quantization(self, table: Any, name: str, dims: tuple[int | None, ...]) -> TensorQuantization | None:
         if not table.ScaleLength():
             return None
         scale = self.vector(table, "Scale", np.float32)
@@ -202,7 +202,7 @@ class _Reader:
             raise ModelError(
                 f"{self.name}: tensor {name!r} of shape {list(dims)} has {scale.size} scales for axis {axis}"
             )
-        return Quantization(scale.copy(), np.broadcast_to(zero, scale.shape).copy(), axis)
+        return TensorQuantization(scale.copy(), np.broadcast_to(zero, scale.shape).copy(), axis)
 
     def sparsity(self, table: Any, name: str, dims: tuple[int | None, ...]) -> Sparsity:
         order, block = self.numbers(table, "TraversalOrder"), self.numbers(table, "BlockMap")

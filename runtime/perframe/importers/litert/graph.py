@@ -12,9 +12,9 @@ from perframe.errors import InferenceError, ModelError, PerframeError, Problem, 
 from perframe.importers.litert.builder import Builder
 from perframe.importers.litert.constants import constant_of, data_type
 from perframe.importers.litert.dilated import with_dilations
-from perframe.importers.litert.file import GraphInfo, LiteRTFile, Operation, Quantization, read
-from perframe.importers.litert.node import Node, plain_name
-from perframe.importers.litert.table import Entry, table
+from perframe.importers.litert.file import GraphInfo, LiteRTFile, Operation, TensorQuantization, read
+from perframe.importers.litert.node import LiteRTNode, plain_name
+from perframe.importers.litert.table import ImportRule, table
 from perframe.ir import Model, Value
 from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
@@ -147,8 +147,8 @@ class Scope:
         tensor = self.graph.tensors[index]
         return f"{tensor.name}: {tensor.kind.lower()} {DynamicTensorShape(tensor.shape)}"
 
-    def _import(self, operation: Operation, entry: Entry) -> None:
-        node = Node(self, operation, entry.moves and self._is_exact(operation))
+    def _import(self, operation: Operation, entry: ImportRule) -> None:
+        node = LiteRTNode(self, operation, entry.moves and self._is_exact(operation))
         results = entry.adapter(node)
         listed = [results] if isinstance(results, Value) else list(results)
         if entry.family not in ("recurrent", "control"):  # there the activation lies within
@@ -161,7 +161,7 @@ class Scope:
             if tensor >= 0:
                 self.values[tensor] = self._kept(node, tensor, made)
 
-    def _kept(self, node: Node, tensor: int, value: Value) -> Value:
+    def _kept(self, node: LiteRTNode, tensor: int, value: Value) -> Value:
         """Return the stored form of an operator's result: quantized if the tensor is, and of its dtype."""
         spec, scales = value.spec, self.quantization(tensor)
         if scales is not None and spec.dtype is DataType.FLOAT32:
@@ -177,7 +177,7 @@ class Scope:
         """Return the dtype of a tensor."""
         return data_type(self.graph.tensors[tensor], self.around.file.name)
 
-    def quantization(self, tensor: int) -> Quantization | None:
+    def quantization(self, tensor: int) -> TensorQuantization | None:
         """Return how a tensor is quantized; None if it is not."""
         info = self.graph.tensors[tensor] if tensor >= 0 else None
         if info is None or info.quantization is None or self.dtype(tensor) not in QUANTIZED:
@@ -245,14 +245,14 @@ class Scope:
             moved = np.array(value.transpose(perm), order="C")
             made = self.builder.constant(moved, like=plain_name(info.name) or "constant")
             if scales is not None:
-                turned = Quantization(
+                turned = TensorQuantization(
                     scales.scale, scales.zero, perm.index(scales.axis) if scales.scale.size > 1 else 0
                 )
                 made = self._dequantized(made, info.name, turned, tensor)
             self.builder.made[key] = made
         return self.builder.made[key]
 
-    def _dequantized(self, value: Value, like: str, scales: Quantization, tensor: int) -> Value:
+    def _dequantized(self, value: Value, like: str, scales: TensorQuantization, tensor: int) -> Value:
         key = ("real", value, scales.scale.tobytes(), scales.zero.tobytes(), scales.axis)
         if key not in self.builder.made:
             inputs = [value, self._scale(scales), self._zero(scales, tensor)]
@@ -261,10 +261,10 @@ class Scope:
             self.builder.made[key] = made[0]
         return self.builder.made[key]
 
-    def _scale(self, scales: Quantization) -> Value:
+    def _scale(self, scales: TensorQuantization) -> Value:
         return self.builder.constant(_whole(scales.scale))
 
-    def _zero(self, scales: Quantization, tensor: int) -> Value:
+    def _zero(self, scales: TensorQuantization, tensor: int) -> Value:
         dtype = self.dtype(tensor).numpy
         kind = np.iinfo(dtype)
         if scales.zero.min() < kind.min or scales.zero.max() > kind.max:

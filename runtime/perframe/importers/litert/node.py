@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.importers.litert.file import Operation, Quantization
+from perframe.importers.litert.file import Operation, TensorQuantization
 from perframe.ir import Value
 from perframe.ir.shape_arithmetic import listed
 from perframe.sizes.partial import Dim, PartialTensor
@@ -28,7 +28,7 @@ def plain_name(name: str) -> str:
     return name.partition(";")[0]
 
 
-class Node:
+class LiteRTNode:
     """One operator within a scope. With `exact` its adapter gets quantized numbers unchanged."""
 
     def __init__(self, scope: Scope, operation: Operation, exact: bool) -> None:
@@ -113,7 +113,7 @@ class Node:
             raise NotImplementedError(f"it has no input {index}")
         return self.operation.inputs[index]
 
-    def quantization(self, index: int) -> Quantization | None:
+    def quantization(self, index: int) -> TensorQuantization | None:
         """Return the quantization of an output."""
         return self.scope.quantization(self.operation.outputs[index])
 
