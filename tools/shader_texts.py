@@ -67,7 +67,7 @@ def standard_models() -> dict[str, tuple[Any, dict[str, Any]]]:
     import numpy as np
 
     from perframe.ir import Layer, Model, Value
-    from perframe.sizes.partial import DynamicTensorShape
+    from perframe.ir.sizes.partial import DynamicTensorShape
     from perframe.tensor import DataType
 
     def model(op: str, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...], **attributes: Any) -> Any:

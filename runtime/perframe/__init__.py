@@ -19,7 +19,7 @@ _HOME = {
     "Tensor": "tensor",
     "TensorShape": "tensor",
     "Readback": "tensor.readback",
-    "DynamicTensorShape": "sizes.partial",
+    "DynamicTensorShape": "ir.sizes.partial",
     "Layer": "ir",
     "Model": "ir",
     "load": "importers.loading",
@@ -66,7 +66,7 @@ _MODULES = ("functional", "host", "jobs", "layers", "media", "profiling")
 _MOVED = {
     "ProgressBar": "host",
     "ProfileOverlay": "profiling",
-    "PartialTensor": "sizes.partial",
+    "PartialTensor": "ir.sizes.partial",
     "Value": "ir",
     "elementwise": "layers",
     "layer": "layers",
@@ -118,10 +118,10 @@ if TYPE_CHECKING:
     from perframe.inspection.facts import inspect as inspect
     from perframe.ir import Layer as Layer
     from perframe.ir import Model as Model
+    from perframe.ir.sizes.partial import DynamicTensorShape as DynamicTensorShape
     from perframe.processing.processing import process as process
     from perframe.profiling.profile import profile as profile
     from perframe.quantization.quantizing import quantize as quantize
-    from perframe.sizes.partial import DynamicTensorShape as DynamicTensorShape
     from perframe.tensor import BackendType as BackendType
     from perframe.tensor import DataType as DataType
     from perframe.tensor import Tensor as Tensor

@@ -11,7 +11,7 @@ import pytest
 import perframe as pf
 from perframe.errors import InputError
 from perframe.ir import Layer, Model, Value
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
 CHAIN = 12

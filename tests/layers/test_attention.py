@@ -9,7 +9,7 @@ import pytest
 
 import perframe as pf
 from perframe.ir.declaration import declaration
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.testing import Case, Draw, check
 from perframe.testing.cases import Array
 

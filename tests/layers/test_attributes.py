@@ -14,7 +14,7 @@ import perframe as pf
 from perframe.importers.onnx_attributes import COMPOSITES as SAID
 from perframe.ir.attributes import ANYTHING, Between, kind_of
 from perframe.ir.declaration import Declaration, registry
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 LEFT_TO_THE_LAYER = {  # tables, values, bodies of loops, and attributes that passes make

@@ -18,7 +18,7 @@ from perframe.ir import declaration as base
 from perframe.ir.declaration import Declaration, attributes_of, declaration, registry
 from perframe.ir.epilogue import Stage
 from perframe.ir.family_files import family_at, module_of, own_kernel, own_shader
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 from perframe.testing import Case, check
 

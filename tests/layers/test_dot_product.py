@@ -10,7 +10,7 @@ import pytest
 import perframe as pf
 from perframe.ir import Layer, Model, Value
 from perframe.ir.arrangement import Arrangement
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
 PLACE: dict[str, Any] = {"backend": "cpu", "ctx": None}  # where `attend` runs

@@ -10,7 +10,7 @@ import pytest
 
 import perframe as pf
 from perframe.ir.declaration import declaration
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.testing import Case, Draw, check
 
 draw = Draw(41)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import perframe as pf
 from perframe.ir.declaration import declaration
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.layers import gather
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.testing import Case, check
 
 NAMES = ("n", "c", "h", "w")

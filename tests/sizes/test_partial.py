@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import perframe as pf
 from perframe.ir.shape_arithmetic import listed
-from perframe.sizes.partial import PartialTensor, broadcast, number_of
-from perframe.sizes.trace import Trace
+from perframe.ir.sizes.partial import PartialTensor, broadcast, number_of
+from perframe.ir.sizes.trace import Trace
 
 Dynamic = pf.DynamicTensorShape
 

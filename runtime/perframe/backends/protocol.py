@@ -19,7 +19,7 @@ from perframe.tensor import BackendType, DataType, Storage
 if TYPE_CHECKING:
     from perframe.ir.declaration import Declaration, Known
     from perframe.ir.epilogue import Stage
-    from perframe.sizes.partial import PartialTensor
+    from perframe.ir.sizes.partial import PartialTensor
 
 
 class LayerLike(Protocol):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from perframe.errors import BackendError
 from perframe.ir import Evaluate, Layer, Model, Value
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import Tensor
 
 Array = NDArray[Any]

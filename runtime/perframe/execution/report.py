@@ -10,9 +10,9 @@ from perframe.backends.operand import Operand
 from perframe.backends.protocol import TimedProgram
 from perframe.ir import Layer, Subgraph, Value
 from perframe.ir.inference import Inference
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.plan.segments import Segment, Transfer
 from perframe.safety.notebooks import preformatted
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import BackendType, HostStorage, TensorShape
 
 

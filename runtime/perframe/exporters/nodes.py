@@ -15,7 +15,7 @@ from perframe.errors import ModelError
 from perframe.importers.onnx_schema import fault, schema_of, type_name
 from perframe.ir import Layer
 from perframe.ir.declaration import ONNX_DOMAINS
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 CLASSICAL = "ai.onnx.ml"

@@ -26,7 +26,7 @@ from perframe.exporters.spelling import spelled
 from perframe.files.tensors import Buffer, encoded
 from perframe.ir import Layer, Model, Names, Value
 from perframe.ir.declaration import find_declaration
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 Array = NDArray[Any]

@@ -19,7 +19,7 @@ from perframe.ir import Layer, Model, Value
 from perframe.ir.arrangement import Arrangement
 from perframe.ir.declaration import find_declaration
 from perframe.ir.epilogue import Stage
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
 Array = NDArray[Any]

@@ -12,9 +12,9 @@ from perframe.functional.calls import graph_of
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 from perframe.ir import Layer, Model, Names, Value
 from perframe.ir.model import copy_bodies
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape
 from perframe.passes import optimize as run_passes
 from perframe.passes.prepared import freeze
-from perframe.sizes.partial import Dim, DynamicTensorShape
 from perframe.tensor import DataType
 
 _MAX_NAME = 1000

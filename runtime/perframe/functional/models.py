@@ -10,7 +10,7 @@ from perframe.functional.calls import function, graph_of
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 from perframe.ir import Array, Model, Value
 from perframe.ir.model import copy_bodies
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 
 
 @function

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from perframe.errors import InputError
 from perframe.ir import Value
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType, Tensor
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from perframe.importers.onnx_values import array_of, attribute_of, declared, den
 from perframe.importers.onnx_walk import MAX_DEPTH
 from perframe.ir import Layer, Model, Names, Value
 from perframe.ir.declaration import ONNX_DOMAINS, find_declaration, full_name
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 Array = NDArray[Any]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx
 
 from perframe.ir import Model
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 

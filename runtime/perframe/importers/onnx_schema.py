@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import onnx
 
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 MAX_OPSET = 1000  # far beyond any that there will be

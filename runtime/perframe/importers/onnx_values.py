@@ -12,7 +12,7 @@ from onnx import numpy_helper
 
 from perframe.errors import ModelError
 from perframe.ir import Value
-from perframe.sizes.partial import Dim, DynamicTensorShape
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape
 from perframe.tensor import DataType
 
 Array = NDArray[Any]

@@ -15,8 +15,8 @@ from perframe.inspection.placement import placements
 from perframe.ir import Layer, Model
 from perframe.ir.dims import check_dims, shape_with
 from perframe.ir.report import OptimizationReport
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.passes.work import Specs, multiply_adds, spec_in
-from perframe.sizes.partial import PartialTensor
 
 Dims = list[int | str | None] | None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from perframe.errors import PerframeError
 from perframe.ir.dims import dim_names, shape_with
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 
 if TYPE_CHECKING:
     from perframe.ir import Model

@@ -8,8 +8,8 @@ from perframe.backends import unsupported_on_gl
 from perframe.backends.operand import Operand
 from perframe.errors import PerframeError
 from perframe.ir import Layer
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.passes.work import Specs, spec_in
-from perframe.sizes.partial import PartialTensor
 from perframe.tensor import BackendType
 
 HOST = "on the host: "

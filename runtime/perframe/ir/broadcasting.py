@@ -15,7 +15,7 @@ from perframe.ir.declaration import Attributes, Declaration, Known, full_name, r
 from perframe.ir.formula import keywords
 from perframe.ir.geometry import Ints, View, broadcast_strides, collapse
 from perframe.ir.shape_arithmetic import Values, each, numbers_of
-from perframe.sizes.partial import PartialTensor, broadcast
+from perframe.ir.sizes.partial import PartialTensor, broadcast
 from perframe.tensor import DataType
 
 Formula = Callable[..., Any]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from perframe.errors import InferenceError
 from perframe.ir.declaration import Declaration, Known
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType, TensorShape
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from perframe.ir.shape_arithmetic import is_followed
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 
 MAX_VALUES = 64  # longer values that decide a shape are not compared
 

@@ -9,8 +9,8 @@ from typing import Any
 from perframe.ir.epilogue import Stage
 from perframe.ir.equality import inference_key, signature
 from perframe.ir.layer import Layer
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.value import Value
-from perframe.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.ir.channels_last import Seen, channels_last_outputs, is_data
 from perframe.ir.declaration import Declaration, Known, declaration
 from perframe.ir.epilogue import Stage
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.value import Value
-from perframe.sizes.partial import PartialTensor
 
 _serials = itertools.count()
 

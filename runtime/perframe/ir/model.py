@@ -18,9 +18,9 @@ from perframe.ir.linking import linked
 from perframe.ir.names import Names
 from perframe.ir.order import Order
 from perframe.ir.report import OptimizationReport
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.value import Array, Value
 from perframe.safety import notebooks
-from perframe.sizes.partial import PartialTensor
 
 Evaluate = Callable[[Layer, Sequence[Array | None]], list[Array]]
 

@@ -16,8 +16,8 @@ from perframe.ir.arrangement import Arrangement
 from perframe.ir.attributes import Positive
 from perframe.ir.declaration import Known, layer
 from perframe.ir.geometry import Ints, View, row_major
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast, derived, dim_product
-from perframe.sizes.size import specialized
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast, derived, dim_product
+from perframe.ir.sizes.size import specialized
 from perframe.tensor import DataType
 
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}

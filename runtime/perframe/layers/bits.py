@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.ir.declaration import Known, layer
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 _WIDTHS = {

@@ -15,9 +15,9 @@ from typing import Any
 from perframe.ir.attributes import Natural
 from perframe.ir.declaration import Known, attributes_of, layer
 from perframe.ir.geometry import window
+from perframe.ir.sizes.partial import PartialTensor, dim_product
 from perframe.layers.blocks import blocked, check_blocked, unblocked
 from perframe.layers.conv import Conv, Convolution, check_addend
-from perframe.sizes.partial import PartialTensor, dim_product
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from perframe.errors import InferenceError
 from perframe.ir.attributes import Positive
 from perframe.ir.declaration import Known, layer
 from perframe.ir.geometry import View
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived, dim_product
 from perframe.layers.move import view_in_order
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived, dim_product
 
 BLOCK = 4  # channels
 

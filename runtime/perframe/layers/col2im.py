@@ -10,7 +10,7 @@ from perframe.errors import InferenceError
 from perframe.ir.attributes import Extents, Pads
 from perframe.ir.declaration import Known, layer
 from perframe.ir.geometry import Ints, SlidingWindow, check_window, window
-from perframe.sizes.partial import Dim, PartialTensor
+from perframe.ir.sizes.partial import Dim, PartialTensor
 
 
 @dataclass(frozen=True)

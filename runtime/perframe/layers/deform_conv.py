@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Extents, Pads, Positive
 from perframe.ir.declaration import Known, layer
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.layers.conv import Conv, Convolution
-from perframe.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.ir.declaration import Known, layer
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 

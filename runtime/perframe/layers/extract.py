@@ -7,7 +7,7 @@ import numpy as np
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Flag
 from perframe.ir.declaration import layer, normalize_axis
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 

@@ -14,8 +14,8 @@ from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, layer, normalize_axis
 from perframe.ir.geometry import Ints, row_major
 from perframe.ir.shape_arithmetic import Values, numbers_of
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
-from perframe.sizes.size import specialized
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.size import specialized
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Between, Natural, Positive
 from perframe.ir.declaration import Known, layer
-from perframe.sizes.partial import Dim, PartialTensor
-from perframe.sizes.size import at_least, at_most
+from perframe.ir.sizes.partial import Dim, PartialTensor
+from perframe.ir.sizes.size import at_least, at_most
 from perframe.tensor import DataType
 
 

@@ -12,7 +12,7 @@ from perframe.ir.attributes import Flag
 from perframe.ir.declaration import Known, layer
 from perframe.ir.geometry import Ints
 from perframe.ir.shape_arithmetic import listed
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 
 MODES = ("nearest", "linear", "cubic")
 PADDINGS = ("zeros", "border", "reflection")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from perframe.errors import InferenceError
 from perframe.ir.declaration import layer
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 CHANNELS = {"RGB": 3, "BGR": 3, "Grayscale": 1}

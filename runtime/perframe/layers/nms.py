@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Flag
 from perframe.ir.declaration import Known, layer
-from perframe.sizes.partial import Dim, PartialTensor
+from perframe.ir.sizes.partial import Dim, PartialTensor
 from perframe.tensor import DataType
 
 

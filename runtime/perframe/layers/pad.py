@@ -10,7 +10,7 @@ from perframe.errors import InferenceError
 from perframe.ir.declaration import Known, layer, normalize_axis
 from perframe.ir.geometry import Ints
 from perframe.ir.shape_arithmetic import listed_of
-from perframe.sizes.partial import Dim, PartialTensor, dim_sum
+from perframe.ir.sizes.partial import Dim, PartialTensor, dim_sum
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, attributes_of, layer
 from perframe.ir.geometry import Ints, SlidingWindow, check_window, output_dims, row_major, window
 from perframe.ir.shape_arithmetic import listed
-from perframe.sizes.partial import Dim, PartialTensor, derived
+from perframe.ir.sizes.partial import Dim, PartialTensor, derived
 from perframe.tensor import DataType
 
 

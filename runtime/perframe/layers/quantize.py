@@ -14,7 +14,7 @@ from perframe.errors import InferenceError
 from perframe.ir.attributes import Flag, Natural
 from perframe.ir.declaration import Attributes, Known, layer, normalize_axis
 from perframe.ir.geometry import Ints
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 WHOLE_RANGES = {

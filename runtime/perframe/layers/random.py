@@ -16,7 +16,7 @@ from typing import Any
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Natural, Pads
 from perframe.ir.declaration import Known, layer
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 Key = tuple[int, int]

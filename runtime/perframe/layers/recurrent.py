@@ -11,7 +11,7 @@ from perframe.errors import InferenceError
 from perframe.ir.attributes import Between, Flag, Positive
 from perframe.ir.declaration import Declaration, Known, register
 from perframe.ir.epilogue import Stage
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 

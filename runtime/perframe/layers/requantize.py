@@ -13,7 +13,7 @@ from typing import Any
 from perframe.errors import InferenceError
 from perframe.ir.declaration import Known, layer
 from perframe.ir.geometry import Ints
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 

@@ -9,7 +9,7 @@ from perframe.errors import InferenceError
 from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, layer, normalize_axis
 from perframe.ir.geometry import row_major
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)

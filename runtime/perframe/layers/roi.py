@@ -11,7 +11,7 @@ from perframe.ir.attributes import Natural, Positive
 from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, layer
 from perframe.ir.geometry import Ints
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from perframe.errors import InferenceError
 from perframe.ir.attributes import Flag
 from perframe.ir.declaration import Known, layer
 from perframe.ir.geometry import Ints, broadcast_strides, collapse
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor, broadcast
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor, broadcast
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from perframe.errors import InferenceError
 from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, layer, normalize_axis
 from perframe.ir.geometry import Ints, View, row_major
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.size import specialized
 from perframe.layers.gather import Tuples, check_extent, tuples
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
-from perframe.sizes.size import specialized
 
 Reduction = Literal["none", "add", "mul", "max", "min"]
 

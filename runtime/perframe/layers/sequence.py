@@ -6,7 +6,7 @@ from typing import Any
 
 from perframe.ir.attributes import Flag
 from perframe.ir.declaration import layer
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 

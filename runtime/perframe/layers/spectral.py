@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Flag
 from perframe.ir.declaration import Known, layer, normalize_axis
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived
-from perframe.sizes.size import at_least
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived
+from perframe.ir.sizes.size import at_least
 from perframe.tensor import DataType
 
 

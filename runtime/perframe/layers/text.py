@@ -9,7 +9,7 @@ from typing import Any, Literal
 from perframe.errors import InferenceError, MissingExtraError
 from perframe.ir.attributes import Flag, Natural
 from perframe.ir.declaration import layer
-from perframe.sizes.partial import PartialTensor, broadcast
+from perframe.ir.sizes.partial import PartialTensor, broadcast
 from perframe.tensor import DataType
 
 

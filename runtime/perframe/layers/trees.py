@@ -10,7 +10,7 @@ import numpy as np
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Between, Flag, Positive
 from perframe.ir.declaration import layer
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 
 Table = Any  # an array
 _MOST_MODES = 6

@@ -9,7 +9,7 @@ from perframe.errors import PerframeError
 from perframe.ir import Layer, Model, Value
 from perframe.ir.inference import Inference
 from perframe.ir.report import ModelSize
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 
 Specs = Mapping[Value, PartialTensor]  # of all values of a model
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from perframe.errors import InferenceError
 from perframe.ir import Evaluate, Layer, Subgraph, Value
 from perframe.ir.equality import inference_key
-from perframe.sizes.partial import PartialTensor
-from perframe.sizes.tables import look_up
+from perframe.ir.sizes.partial import PartialTensor
+from perframe.ir.sizes.tables import look_up
 from perframe.tensor import TensorShape
 
 

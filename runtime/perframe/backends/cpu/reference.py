@@ -19,7 +19,7 @@ from perframe.errors import InferenceError, ModelError
 from perframe.ir.bounds import check as check_bounds
 from perframe.ir.channels_last import is_data
 from perframe.ir.epilogue import apply
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 
 Array = NDArray[Any]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from perframe.importers.onnx_node import Node, constant
 from perframe.ir import Value
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 
 
 class Chain:

@@ -16,7 +16,7 @@ from perframe.importers.litert.file import GraphInfo, LiteRTFile, Operation, Ten
 from perframe.importers.litert.node import LiteRTNode, plain_name
 from perframe.importers.litert.table import ImportRule, table
 from perframe.ir import Model, Value
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 Array = NDArray[Any]

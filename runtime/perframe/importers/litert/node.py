@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from perframe.importers.litert.file import Operation, TensorQuantization
 from perframe.ir import Value
 from perframe.ir.shape_arithmetic import listed
-from perframe.sizes.partial import Dim, PartialTensor
+from perframe.ir.sizes.partial import Dim, PartialTensor
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 

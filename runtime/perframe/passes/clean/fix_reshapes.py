@@ -15,7 +15,7 @@ from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.declaration import normalize_axis
 from perframe.ir.report import refuse
 from perframe.ir.shape_arithmetic import listed
-from perframe.sizes.partial import Dim
+from perframe.ir.sizes.partial import Dim
 
 Entry = int | tuple[Value, int] | None  # a number, the dim of a value along an axis, or unknown
 SAME_SHAPE = ("Identity", "Cast", "LayerNormalization", "RMSNormalization", "Softmax", "Dropout")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from perframe.ir import Layer, Value
 from perframe.ir.arrangement import Arrangement
 from perframe.ir.declaration import normalize_axis
+from perframe.ir.sizes.partial import Dim
 from perframe.passes.match import may_move, scalar
-from perframe.sizes.partial import Dim
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.ir import Layer, Model, Value
+from perframe.ir.sizes.partial import Dim
 from perframe.layers.einsum import Term, parse
 from perframe.passes.match import all_float32
 from perframe.passes.patterns import AnyValue, Op, Rules
-from perframe.sizes.partial import Dim
 
 run = Rules()
 

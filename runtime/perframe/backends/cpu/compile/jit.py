@@ -23,8 +23,8 @@ from typing import Any, cast
 from perframe.backends import winograd
 from perframe.backends.cpu.compile.compilers import Compilation, compile_error, compilers
 from perframe.backends.kernel_files import Entry, kernel_folder, read, write
+from perframe.ir.sizes import arithmetic
 from perframe.resources import resource
-from perframe.sizes import arithmetic
 from perframe.tensor.locks import new_lock
 
 _lock = new_lock()

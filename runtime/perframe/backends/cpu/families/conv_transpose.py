@@ -19,8 +19,8 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.ir.geometry import SlidingWindow
+from perframe.ir.sizes.size import specialized
 from perframe.layers.conv import Convolution
-from perframe.sizes.size import specialized
 
 WIDENS = True  # float16 is computed in float32
 

@@ -22,9 +22,9 @@ from perframe.ir.broadcasting import Elementwise, Float8Rules
 from perframe.ir.epilogue import parameters
 from perframe.ir.formula import keywords, name_in_text, translate
 from perframe.ir.geometry import row_major
+from perframe.ir.sizes.size import at_least, is_symbolic, known_factor
 from perframe.ir.vocabulary import abs, is_inf, sqrt, where
 from perframe.layers.elementwise import Pow
-from perframe.sizes.size import at_least, is_symbolic, known_factor
 from perframe.tensor import DataType
 
 CHUNK = 4096  # elements of a long row that one core takes at a time

@@ -18,8 +18,8 @@ from perframe.backends.protocol import LayerLike
 from perframe.ir.epilogue import Stage, parameters
 from perframe.ir.family_files import own_kernel
 from perframe.ir.geometry import SlidingWindow, collapse, in_dims
-from perframe.sizes.size import at_least, is_symbolic, known_factor
-from perframe.sizes.tables import remembered
+from perframe.ir.sizes.size import at_least, is_symbolic, known_factor
+from perframe.ir.sizes.tables import remembered
 from perframe.tensor import DataType
 
 FLOAT32 = DataType.FLOAT32

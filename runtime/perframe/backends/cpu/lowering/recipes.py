@@ -16,7 +16,7 @@ from perframe.backends.cpu.program.program import CpuStep, NativeStep
 from perframe.backends.operand import Make, Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.ir.equality import signature
-from perframe.sizes.tables import look_up
+from perframe.ir.sizes.tables import look_up
 from perframe.tensor import DataType, Storage
 
 # the origin of an operand: ("given", 0), ("given", 1, "panels"), ("made", 0), ("scratch", 0) or ("fixed", storage)

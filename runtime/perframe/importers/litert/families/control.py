@@ -11,7 +11,7 @@ from perframe.importers.litert.builder import Builder
 from perframe.importers.litert.node import LiteRTNode
 from perframe.importers.litert.table import operator
 from perframe.ir import Model, Value
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 

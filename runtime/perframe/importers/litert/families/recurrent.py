@@ -11,7 +11,7 @@ from perframe.importers.litert.families.control import body_of, captures_of
 from perframe.importers.litert.node import ACTIVATIONS, TANH, LiteRTNode
 from perframe.importers.litert.table import operator
 from perframe.ir import Value
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
 NAMES = {0: ("Affine", 1.0), 1: ("Relu", None), TANH: ("Tanh", None), 6: ("Sigmoid", None)}
