@@ -246,7 +246,7 @@ def test_small_products_do_not_vanish_beside_a_large_addend() -> None:
 def test_transforming_weights_wakes_no_threads_of_blas() -> None:
     """They would take many times as long, and the time of the other cores."""
     code = (
-        "import time\nimport numpy as np\nfrom perframe.layers.winograd import transformed\n"
+        "import time\nimport numpy as np\nfrom perframe.backends.winograd import transformed\n"
         "weights = np.ones((256, 256, 3, 3), np.float32)\ntransformed(weights[:8])\n"
         "whole, own = time.process_time(), time.thread_time()\n"
         "for _ in range(5): transformed(weights)\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from perframe.errors import ModelError
 from perframe.ir.layer import Layer
 from perframe.ir.value import Array, Value
 
@@ -14,20 +15,34 @@ def linked(
     """Return inputs, outputs and layers of one graph.
 
     Where a layer or an output has only a name, the value of that name is meant. What belongs to another model is
-    copied.
+    copied. Raises ModelError if two values have one name, or if a name that is read is nowhere before.
     """
     own = [Value.of(value.name, value.spec) if value.is_live else value for value in inputs]
-    known = {name: Value(name, constant=array) for name, array in constants.items()}
-    known.update((value.name, value) for value in own)
     made = [_unlinked(layer) if layer.is_linked else layer for layer in layers]
+    known = {name: Value(name, constant=array) for name, array in constants.items()}
+    for value in own:
+        if known.setdefault(value.name, value) is not value:
+            raise ModelError(f"two values are called {value.name!r:.200}")
+    are_named = any([value.is_named_only for layer in made for value in layer.operands])
     for layer in made:
-        if any([value is not None and value.is_named_only for value in layer.inputs]):
-            layer.inputs = [
-                known.get(value.name, value) if value is not None and value.is_named_only else value
-                for value in layer.inputs
-            ]
-        known.update((value.name, value) for value in layer.results)
-    return own, [_output(value, known) for value in outputs], made
+        if are_named:
+            layer.inputs = [None if value is None else _meant(value, known, layer) for value in layer.inputs]
+        for value in layer.results:
+            if known.setdefault(value.name, value) is not value and are_named:
+                raise ModelError(f"{value.name!r:.200} is made twice, the second time by layer {layer.name!r:.200}")
+    whole = {value for layer in made for value in (*layer.operands, *layer.results)}.union(own)
+    return own, [value if value in whole else _output(value, known) for value in outputs], made
+
+
+def _meant(value: Value, known: Mapping[str, Value], layer: Layer) -> Value:
+    if not value.is_named_only:
+        return value
+    found = known.get(value.name)
+    if found is None:
+        raise ModelError(
+            f"layer {layer.name!r:.200} ({layer.op}) reads {value.name!r:.200}, which no earlier layer makes"
+        )
+    return found
 
 
 def _output(value: Value, known: Mapping[str, Value]) -> Value:
