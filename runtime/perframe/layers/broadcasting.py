@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from perframe.errors import InferenceError
+from perframe.errors import InferenceError, ModelError
 from perframe.layers.attributes import Flag
 from perframe.layers.base import Attributes, Declaration, Known, full_name, register
 from perframe.layers.formula import keywords
@@ -133,6 +133,8 @@ def elementwise(
         if result == "to":
             modes = Literal["up", "down", "nearest"]
             entry.add_attributes(to=(1, DataType), saturate=(1, Flag), round_mode=("up", modes))
+        elif not (result is None or isinstance(result, DataType) or result in (*entry.inputs, *entry.attributes)):
+            raise ModelError(f"{name}: result={result!r} is no DataType, and no input or attribute of that name exists")
         return register(entry)
 
     return declare
