@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 from perframe.model import Evaluate, Model
 from perframe.model.report import OptimizationReport, PassReport, noting
-from perframe.passes import clean, fuse, layout, lower, place, quantise, recognise
 from perframe.passes.guard import Guard
 from perframe.passes.origins import Origins
 from perframe.passes.work import Sizes
@@ -101,12 +102,15 @@ _ARRANGING = frozenset(
 Pass = Callable[[Model, Evaluate], int]
 
 
+_FOLDERS = ("clean", "recognise", "fuse", "layout", "quantise", "lower", "place")
+
+
 def module_of(name: str) -> ModuleType:
-    """Return the module of a pass. Raises LookupError."""
-    for folder in (clean, recognise, fuse, layout, quantise, lower, place):
-        module: ModuleType | None = getattr(folder, name, None)
-        if module is not None:
-            return module
+    """Import the module of one of perframe's passes. Raises LookupError."""
+    for folder in _FOLDERS:
+        path = f"{__name__}.{folder}.{name}"
+        if find_spec(path) is not None:
+            return import_module(path)
     raise LookupError(f"there is no pass {name!r}")
 
 
