@@ -110,7 +110,7 @@ _added: dict[str, tuple[Pass, str]] = {}  # by name: the pass, and the pass afte
 
 
 def add_pass(name: str, run: Pass, *, after: str) -> None:
-    """Let a pass of your own run in every `optimize`, after another pass.
+    """Let your own pass run in every `optimize`, after another pass.
 
     A name that was added before is replaced. Raises InputError if perframe has a pass of this name, or no pass `after`.
     """
