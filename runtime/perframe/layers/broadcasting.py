@@ -134,7 +134,7 @@ def elementwise(
             modes = Literal["up", "down", "nearest"]
             entry.add_attributes(to=(1, DataType), saturate=(1, Flag), round_mode=("up", modes))
         elif not (result is None or isinstance(result, DataType) or result in (*entry.inputs, *entry.attributes)):
-            raise ModelError(f"{name}: result={result!r} is no DataType, and no input or attribute of that name exists")
+            raise ModelError(f"{name}: result={result!r} is neither a DataType nor an input or an attribute")
         return register(entry)
 
     return declare
