@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 
 KINDS = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64}
 

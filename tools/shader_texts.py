@@ -66,8 +66,8 @@ def standard_models() -> dict[str, tuple[Any, dict[str, Any]]]:
     """Models of one layer whose loop decides how fast a network is, and their inputs: convolutions and a product."""
     import numpy as np
 
-    from perframe.model import Layer, Model, Value
-    from perframe.sizes.partial import DynamicTensorShape
+    from perframe.ir import Layer, Model, Value
+    from perframe.ir.sizes.partial import DynamicTensorShape
     from perframe.tensor import DataType
 
     def model(op: str, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...], **attributes: Any) -> Any:

@@ -230,9 +230,9 @@ def kernels() -> Iterator[tuple[str, str]]:
 def _formulas() -> Iterator[str]:
     """The texts of all formulas, in kernels of their own."""
     from perframe.backends.cpu.compile import jit
+    from perframe.ir.declaration import registry
+    from perframe.ir.formula import keywords, name_in_text, translate
     from perframe.layers import activation
-    from perframe.layers.base import registry
-    from perframe.layers.formula import keywords, name_in_text, translate
 
     elementwise = import_module("perframe.layers.elementwise")  # the package has a decorator of this name
     declared = [(each.formula, each.name in _OF_WHOLE_NUMBERS) for each in registry().values() if each.formula]

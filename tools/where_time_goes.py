@@ -13,8 +13,8 @@ import numpy as np
 
 import perframe as pf
 from perframe.command_line.sources import input_arrays, named_model, parse_dims
-from perframe.model import Layer, Model, Value
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir import Layer, Model, Value
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
 REPEATS = 20

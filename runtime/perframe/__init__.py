@@ -19,9 +19,9 @@ _HOME = {
     "Tensor": "tensor",
     "TensorShape": "tensor",
     "Readback": "tensor.readback",
-    "DynamicTensorShape": "sizes.partial",
-    "Layer": "model",
-    "Model": "model",
+    "DynamicTensorShape": "ir.sizes.partial",
+    "Layer": "ir",
+    "Model": "ir",
     "load": "importers.loading",
     "save": "exporters.saving",
     "FunctionalGraph": "functional.graph",
@@ -66,8 +66,8 @@ _MODULES = ("functional", "host", "jobs", "layers", "media", "profiling")
 _MOVED = {
     "ProgressBar": "host",
     "ProfileOverlay": "profiling",
-    "PartialTensor": "sizes.partial",
-    "Value": "model",
+    "PartialTensor": "ir.sizes.partial",
+    "Value": "ir",
     "elementwise": "layers",
     "layer": "layers",
     "ReadbackPending": "errors",
@@ -116,12 +116,12 @@ if TYPE_CHECKING:
     from perframe.importers.loading import load as load
     from perframe.inspection.comparison import compare as compare
     from perframe.inspection.facts import inspect as inspect
-    from perframe.model import Layer as Layer
-    from perframe.model import Model as Model
+    from perframe.ir import Layer as Layer
+    from perframe.ir import Model as Model
+    from perframe.ir.sizes.partial import DynamicTensorShape as DynamicTensorShape
     from perframe.processing.processing import process as process
     from perframe.profiling.profile import profile as profile
     from perframe.quantization.quantizing import quantize as quantize
-    from perframe.sizes.partial import DynamicTensorShape as DynamicTensorShape
     from perframe.tensor import BackendType as BackendType
     from perframe.tensor import DataType as DataType
     from perframe.tensor import Tensor as Tensor

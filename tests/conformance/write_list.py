@@ -20,7 +20,7 @@ from conformance.suite import KINDS, Case, all_cases, not_passed, write_list
 from conformance.test_conformance import run
 from perframe.backends import gl_dtypes
 from perframe.importers.operators import markdown, operators
-from perframe.layers.base import registry
+from perframe.ir.declaration import registry
 
 BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
 SECONDS = 60

@@ -10,8 +10,8 @@ import pytest
 
 import perframe as pf
 from perframe.errors import InputError
-from perframe.model import Layer, Model, Value
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir import Layer, Model, Value
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
 CHAIN = 12

@@ -11,9 +11,9 @@ import pytest
 
 import perframe as pf
 from files.rewriting import saved
+from perframe.ir.declaration import _REGISTRY, Declaration, registry
+from perframe.ir.vocabulary import abs, clamp, exp, is_nan, log1p, tanh, where
 from perframe.layers import elementwise
-from perframe.layers.base import _REGISTRY, Declaration, registry
-from perframe.layers.vocabulary import abs, clamp, exp, is_nan, log1p, tanh, where
 
 HardSwish = registry()["HardSwish"]
 

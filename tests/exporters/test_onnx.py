@@ -20,7 +20,7 @@ from models.zoo import ZOO, Entry, given
 from perframe.backends import evaluator
 from perframe.command_line.sources import named_model
 from perframe.exporters import onnx as exporter
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.passes import prepare
 from perframe.testing import Case, Draw
 from small import load, node

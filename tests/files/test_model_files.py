@@ -16,10 +16,10 @@ from files.rewriting import Parts, saved
 from models.zoo import ZOO, Entry, given
 from perframe.command_line.sources import loaded_model
 from perframe.files.graph import described
-from perframe.layers.arrangement import Arrangement
-from perframe.layers.base import registry
-from perframe.layers.epilogue import Stage
-from perframe.model import Value
+from perframe.ir import Value
+from perframe.ir.arrangement import Arrangement
+from perframe.ir.declaration import registry
+from perframe.ir.epilogue import Stage
 from perframe.tensor import DataType
 from small import load, node
 

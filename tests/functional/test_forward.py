@@ -13,7 +13,7 @@ from PIL import Image
 
 import perframe as pf
 from perframe.errors import InputError
-from perframe.model import Model
+from perframe.ir import Model
 from small import load, node, row
 
 F = pf.functional

@@ -19,7 +19,7 @@ from fuzz.mutations import FLOATS, TEXTS, Random, pick, whole
 from fuzz.seeds import Seed
 from perframe.files import encryption
 from perframe.files.encryption import MAGIC
-from perframe.layers.base import registry
+from perframe.ir.declaration import registry
 
 FORMATS = ("perframe", "encrypted")
 ODD = (None, True, 0, -1, 1.5, "", [], {}, [[]], {"tensor": "w"}, {"float": "nan"}, {"list": [1]})

@@ -13,7 +13,7 @@ from onnx import TensorProto
 import perframe as pf
 from gl.graphs import graph
 from perframe.backends.gl import compute
-from perframe.model import Layer
+from perframe.ir import Layer
 
 random = np.random.default_rng(5)
 BOTH = {"weights": "float16", "activations": "float16"}

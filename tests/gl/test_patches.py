@@ -9,7 +9,7 @@ import pytest
 
 from perframe.backends.gl.compile.variants import Choices
 from perframe.backends.gl.families.block_conv import Patch, _patch, _shape_of, _texels
-from perframe.layers.geometry import SlidingWindow
+from perframe.ir.geometry import SlidingWindow
 
 GPU = Choices(("a vendor", "a GPU without choices of its own", "1"))
 MOST_SHARED = 2048  # texels: 32 KiB, as much shared memory as GL promises

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import perframe as pf
-from perframe.model import Layer, Model, Value
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir import Layer, Model, Value
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
 

@@ -13,7 +13,7 @@ from passes.graphs import graph, node, random
 from perframe.inspection.blocks import repeated_blocks
 from perframe.inspection.page import write_page
 from perframe.inspection.statistics import BINS, shown_values, statistics_of
-from perframe.model import Layer
+from perframe.ir import Layer
 
 
 def test_layers_have_costs_and_backends() -> None:

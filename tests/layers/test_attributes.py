@@ -12,9 +12,9 @@ from onnx import helper
 
 import perframe as pf
 from perframe.importers.onnx_attributes import COMPOSITES as SAID
-from perframe.layers.attributes import ANYTHING, Between, kind_of
-from perframe.layers.base import Declaration, registry
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.attributes import ANYTHING, Between, kind_of
+from perframe.ir.declaration import Declaration, registry
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 LEFT_TO_THE_LAYER = {  # tables, values, bodies of loops, and attributes that passes make

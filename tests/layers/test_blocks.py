@@ -11,8 +11,8 @@ import perframe as pf
 from perframe.backends import gl_choices, gl_variants
 from perframe.backends.gl.lowering import block_winograd
 from perframe.errors import PerframeError
-from perframe.model import Layer, Model, Value
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir import Layer, Model, Value
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 from small import specs
 

@@ -11,8 +11,8 @@ import pytest
 
 import perframe as pf
 from perframe.errors import InferenceError
-from perframe.layers.bounds import Bounds
-from perframe.model import Value
+from perframe.ir import Value
+from perframe.ir.bounds import Bounds
 from perframe.testing import Case, ints
 
 X = np.arange(1, 7, dtype=np.float32).reshape(2, 3)

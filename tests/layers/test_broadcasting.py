@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perframe as pf
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.testing import Case, Draw, check
 
 BOUNDED = settings(deadline=None, max_examples=25)

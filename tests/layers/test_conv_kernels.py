@@ -15,9 +15,9 @@ from perframe.backends import evaluator
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.lowering import winograd
 from perframe.backends.operand import Operand
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.passes import prepare
-from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
 RELATIVE = 1e-4  # of the largest output: the project's promise

@@ -14,11 +14,11 @@ from onnx import helper, numpy_helper
 
 import perframe as pf
 from perframe.backends.gl.compile.program import load_kernel
+from perframe.ir.declaration import Declaration, attributes_of, declaration, registry
+from perframe.ir.epilogue import Stage
+from perframe.ir.family_files import family_at, module_of, own_kernel, own_shader
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.layers import base
-from perframe.layers.base import Declaration, attributes_of, declaration, registry
-from perframe.layers.epilogue import Stage
-from perframe.layers.homes import family_at, module_of, own_kernel, own_shader
-from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 from perframe.testing import Case, check
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.layers.arrangement import Arrangement
-from perframe.model import Layer, Model, Value
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir import Layer, Model, Value
+from perframe.ir.arrangement import Arrangement
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
 PLACE: dict[str, Any] = {"backend": "cpu", "ctx": None}  # where `attend` runs

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.layers.base import declaration
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.declaration import declaration
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.testing import Case, Draw, check
 
 draw = Draw(41)

@@ -10,7 +10,7 @@ import numpy as np
 import onnx.defs
 import pytest
 
-from perframe.layers.base import Declaration, registry
+from perframe.ir.declaration import Declaration, registry
 from perframe.testing import Case, Draw, check, formula_cases
 from perframe.testing.cases import OPSET
 from perframe.testing.formulas import SHAPES as BY_ARITY

@@ -15,7 +15,7 @@ from perframe.backends.cpu import families as of_cpu
 from perframe.backends.cpu.families import CpuFamily
 from perframe.backends.gl import families as of_gl
 from perframe.backends.gl.families import GLFamily
-from perframe.layers.homes import read_family
+from perframe.ir.family_files import read_family
 
 PARAMETERS = {  # by the record: of each function
     CpuFamily: {

@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import perframe as pf
+from perframe.ir import Value
+from perframe.ir.broadcasting import elementwise
+from perframe.ir.formula import translate
 from perframe.layers import base
-from perframe.layers.broadcasting import elementwise
-from perframe.layers.formula import translate
-from perframe.model import Value
 
-HEADER = "from perframe.layers.activation import Softplus\nfrom perframe.layers.vocabulary import *\n\n"
+HEADER = "from perframe.layers.activation import Softplus\nfrom perframe.ir.vocabulary import *\n\n"
 BOUNDED = settings(
     deadline=None, max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

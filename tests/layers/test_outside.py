@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 
 import perframe as pf
-from perframe.layers.vocabulary import maximum
+from perframe.ir.vocabulary import maximum
 from perframe.testing import BACKENDS, Case, Draw, check, formula_cases
 
 DOMAIN = "tests.outside"

@@ -17,8 +17,8 @@ import perframe as pf
 from passes.graphs import ops, prepared
 from perframe.backends import evaluator
 from perframe.backends.cpu.lowering import byte_product
-from perframe.model import Layer, Model, Value
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir import Layer, Model, Value
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 from perframe.testing import Case, Draw
 

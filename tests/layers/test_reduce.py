@@ -9,7 +9,7 @@ import numpy as np
 import onnx.defs
 import pytest
 
-from perframe.layers.base import registry
+from perframe.ir.declaration import registry
 from perframe.testing import Case, Draw, check, ints
 from perframe.testing.cases import OPSET
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perframe as pf
+from perframe.ir.declaration import declaration
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.layers import gather
-from perframe.layers.base import declaration
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.testing import Case, check
 
 NAMES = ("n", "c", "h", "w")

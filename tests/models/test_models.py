@@ -11,8 +11,8 @@ import pytest
 import perframe as pf
 from models.zoo import ZOO, Entry, expected, given
 from perframe.backends import evaluator
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.passes import prepare
-from perframe.sizes.partial import PartialTensor
 from small import specs
 
 TOLERANCE = 1e-3  # of the largest output

@@ -16,10 +16,10 @@ from passes.graphs import graph, node, random
 from perframe.backends import evaluator
 from perframe.command_line.cli import app
 from perframe.errors import InferenceError, PassError
-from perframe.model import Value
+from perframe.ir import Value
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.passes import PREPARATIONS, optimize, preparations, prepare
 from perframe.passes.clean import fold_constants, merge_moves, remove_noops
-from perframe.sizes.partial import PartialTensor
 from small import specs
 
 RUNNER = CliRunner()

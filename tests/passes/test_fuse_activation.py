@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from passes.graphs import apply, check_numbers_stay, graph, node, ops, random
-from perframe.layers.base import registry
+from perframe.ir.declaration import registry
 
 CONSTANTS: dict[str, Any] = {
     "w": random(4, 3, 3, 3, seed=1),

@@ -9,8 +9,8 @@ import pytest
 
 import perframe as pf
 from perframe.backends import evaluator
-from perframe.layers.base import Declaration
-from perframe.model import Layer, Value
+from perframe.ir import Layer, Value
+from perframe.ir.declaration import Declaration
 from perframe.passes import load_pass
 from small import load, node, specs
 

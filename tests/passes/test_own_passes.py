@@ -9,7 +9,7 @@ import pytest
 import perframe as pf
 from perframe import passes
 from perframe.errors import InputError
-from perframe.model import Evaluate, Model
+from perframe.ir import Evaluate, Model
 from perframe.passes import PASSES, add_pass, pass_names
 from small import load, node
 

@@ -7,9 +7,9 @@ import pytest
 
 import perframe as pf
 from perframe.backends import evaluator
-from perframe.model import Layer, Model, Value
-from perframe.model.report import noting
-from perframe.passes.patterns import Constant, Input, Op, Rules
+from perframe.ir import Layer, Model, Value
+from perframe.ir.report import noting
+from perframe.passes.patterns import AnyValue, Constant, Op, Rules
 from small import load, node
 
 ONES = {"w": np.ones(2, np.float32)}
@@ -27,17 +27,17 @@ def matched(pattern: Op, model: pf.Model) -> list[dict[str, str]]:
 
 
 def test_inputs_have_names_and_a_name_means_one_value() -> None:
-    twice = Op("Mul", Input("x"), Op("Sigmoid", Input("x"), name="gate", shared=True))
+    twice = Op("Mul", AnyValue("x"), Op("Sigmoid", AnyValue("x"), name="gate", shared=True))
     assert matched(twice, model_of("Sigmoid|x|s", "Mul|x s|y")) == [{"x": "x", "gate": "s"}]
     assert matched(twice, model_of("Sigmoid|z|s", "Mul|x s|y")) == []
     assert matched(twice, model_of("Sigmoid|x|s", "Mul|s x|y")) == []
-    anyhow = Op("Mul", Input("x"), Op("Sigmoid", Input("x")), in_any_order=True)
+    anyhow = Op("Mul", AnyValue("x"), Op("Sigmoid", AnyValue("x")), in_any_order=True)
     assert matched(anyhow, model_of("Sigmoid|x|s", "Mul|s x|y")) == [{"x": "x"}]
 
 
 @pytest.mark.parametrize(("operands", "wanted"), [("x w", 1), ("w x", 1), ("x z", 0)])
 def test_a_constant_is_a_constant(operands: str, wanted: int) -> None:
-    pattern = Op("Add", Input("x"), Constant("w"), in_any_order=True)
+    pattern = Op("Add", AnyValue("x"), Constant("w"), in_any_order=True)
     assert len(matched(pattern, model_of(f"Add|{operands}|y"))) == wanted
 
 
@@ -51,7 +51,7 @@ def test_families_and_operators() -> None:
 def neg_of_neg() -> Rules:
     run = Rules()
 
-    @run.rule(Op("Neg", Op("Neg", Input("x"), name="inner")))
+    @run.rule(Op("Neg", Op("Neg", AnyValue("x"), name="inner")))
     def _cancel(model: Model, root: Layer, inner: Layer, x: Value) -> int | str:
         if root.output.is_output:
             return "it makes an output"
@@ -103,8 +103,8 @@ def test_a_pattern_of_an_unknown_operator_is_an_error(pattern: Op) -> None:
 
 def test_a_rule_takes_the_names_of_its_pattern() -> None:
     with pytest.raises(TypeError, match=r"'source'; its pattern gives the model and \['root', 'x'\]"):
-        Rules().rule(Op("Neg", Input("x")))(lambda model, root, source: 0)
-    Rules().rule(Op("Neg", Input("x")))(lambda model, root, **found: 0)
+        Rules().rule(Op("Neg", AnyValue("x")))(lambda model, root, source: 0)
+    Rules().rule(Op("Neg", AnyValue("x")))(lambda model, root, **found: 0)
 
 
 def test_a_rule_that_returns_nothing_is_an_error() -> None:

@@ -13,8 +13,8 @@ import pytest
 import perframe as pf
 from passes.graphs import apply, check_against_peer, graph, node, ops, random
 from perframe.backends import evaluator
-from perframe.layers.epilogue import Stage
-from perframe.model import Layer
+from perframe.ir import Layer
+from perframe.ir.epilogue import Stage
 from perframe.passes import load_pass
 from perframe.passes.recognise.regions import is_plain_formula, regions
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir.sizes.partial import DynamicTensorShape
 from small import specs
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import perframe as pf
 from perframe.backends.cpu.lowering import gemm
-from perframe.model import Layer, Value
+from perframe.ir import Layer, Value
 from perframe.passes.prepared import freeze
 from perframe.plan.constants import AS_IT_IS
 from small import load, node

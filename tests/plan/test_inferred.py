@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import perframe as pf
 from perframe.backends import evaluator
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
+from perframe.ir.sizes.names import with_sizes
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.size import is_symbolic
 from perframe.passes import optimize
-from perframe.sizes.names import with_sizes
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor
-from perframe.sizes.size import is_symbolic
 from perframe.tensor import DataType
 from small import specs
 

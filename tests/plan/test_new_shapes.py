@@ -12,7 +12,7 @@ import pytest
 import perframe as pf
 from perframe.backends.cpu import backend as cpu
 from perframe.backends.cpu.compile import jit
-from perframe.layers.base import Declaration
+from perframe.ir.declaration import Declaration
 from perframe.tensor import storage
 from perframe.testing.checks import trace
 from small import load, node

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perframe.sizes.names import NAMES, named, with_sizes
-from perframe.sizes.partial import Dim, DimFormula, DynamicTensorShape, derived, dim_product, dim_quotient, dim_sum
-from perframe.sizes.scope import NotKnownError
-from perframe.sizes.size import at_least, at_most, is_less, is_symbolic, surely_less
+from perframe.ir.sizes.names import NAMES, named, with_sizes
+from perframe.ir.sizes.partial import Dim, DimFormula, DynamicTensorShape, derived, dim_product, dim_quotient, dim_sum
+from perframe.ir.sizes.scope import NotKnownError
+from perframe.ir.sizes.size import at_least, at_most, is_less, is_symbolic, surely_less
 
 LETTERS = ("n", "m", "my dim")
 OPERATIONS: list[Callable[[Any, Any], Any]] = [

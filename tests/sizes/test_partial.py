@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perframe as pf
-from perframe.layers.shape_arithmetic import listed
-from perframe.sizes.partial import PartialTensor, broadcast, number_of
-from perframe.sizes.trace import Trace
+from perframe.ir.shape_arithmetic import listed
+from perframe.ir.sizes.partial import PartialTensor, broadcast, number_of
+from perframe.ir.sizes.trace import Trace
 
 Dynamic = pf.DynamicTensorShape
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.refit.arithmetic import CpuChooser, NativeArithmetic
-from perframe.sizes.arithmetic import SizeArithmetic
-from perframe.sizes.names import named
-from perframe.sizes.open_dims import OpenDims, Positions
-from perframe.sizes.scope import NotKnownError
-from perframe.sizes.size import (
+from perframe.ir.sizes.arithmetic import SizeArithmetic
+from perframe.ir.sizes.names import named
+from perframe.ir.sizes.open_dims import OpenDims, Positions
+from perframe.ir.sizes.scope import NotKnownError
+from perframe.ir.sizes.size import (
     SymbolicKeyError,
     at_least,
     at_most,
@@ -27,8 +27,8 @@ from perframe.sizes.size import (
     plain,
     specialized,
 )
-from perframe.sizes.tables import key_of, look_up, remembered
-from perframe.sizes.trace import Trace
+from perframe.ir.sizes.tables import key_of, look_up, remembered
+from perframe.ir.sizes.trace import Trace
 from perframe.tensor.storage import address_of
 
 Program = Callable[[int, int], list[int]]

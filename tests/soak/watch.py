@@ -22,7 +22,7 @@ from perframe.backends.cpu.threads import jobs
 from perframe.backends.gl.context import device as context
 from perframe.graphics import current_context
 from perframe.graphics.headless_context import entry_point
-from perframe.layers.base import Declaration
+from perframe.ir.declaration import Declaration
 
 KINDS = ("Buffer", "Texture", "Framebuffer", "Program", "Shader", "VertexArray", "Sampler", "Query")
 NAMES = 4096  # are asked for, from 1 on: Mesa takes the lowest that is free

@@ -17,9 +17,9 @@ from perframe.backends.precision import Precision
 from perframe.tensor import BackendType, DataType, Storage
 
 if TYPE_CHECKING:
-    from perframe.layers.base import Declaration, Known
-    from perframe.layers.epilogue import Stage
-    from perframe.sizes.partial import PartialTensor
+    from perframe.ir.declaration import Declaration, Known
+    from perframe.ir.epilogue import Stage
+    from perframe.ir.sizes.partial import PartialTensor
 
 
 class LayerLike(Protocol):

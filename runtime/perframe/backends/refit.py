@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from perframe.backends.protocol import Backend, Program, Workspace
-from perframe.sizes.open_dims import Positions, Shapes
-from perframe.sizes.trace import Trace
+from perframe.ir.sizes.open_dims import Positions, Shapes
+from perframe.ir.sizes.trace import Trace
 from perframe.tensor import DataType, Storage
 
 

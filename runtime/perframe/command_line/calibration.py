@@ -16,8 +16,8 @@ import numpy as np
 
 from perframe.command_line.pictures import Array, ModelInput, Normalization, picture_array
 from perframe.errors import InputError
+from perframe.ir import Model
 from perframe.media.picture import PICTURES
-from perframe.model import Model
 
 ARRAYS = (".npy", ".npz")
 KINDS = f"a folder of pictures, a file ({', '.join((*PICTURES, *ARRAYS))}), or module:function"

@@ -15,13 +15,13 @@ from perframe.command_line.pictures import ModelInput, Normalization, picture_ar
 from perframe.errors import InputError, MissingFileError
 from perframe.importers.shipped import MODELS, known
 from perframe.inspection.open_dims import ChosenSizes, choose_sizes, listed_sizes, nearest_sizes, sizes_of
+from perframe.ir.dims import check_dims, shape_with
 from perframe.media.picture import PICTURES
-from perframe.model.dims import check_dims, shape_with
 from perframe.safety.names import shown
 from perframe.tensor import DataType
 
 if TYPE_CHECKING:
-    from perframe.model import Model
+    from perframe.ir import Model
 
 Array = NDArray[Any]
 LIKELY_SIZES = {"batch": 1, "seq": 128, "len": 128, "height": 224, "width": 224}  # by a part of a dim's name

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from perframe.backends import waiting_for_kernels
 from perframe.errors import ConversionError
 from perframe.execution.once import run
-from perframe.model import Model, Value
+from perframe.ir import Model, Value
 from perframe.tensor import DataType
 
 Array = NDArray[Any]

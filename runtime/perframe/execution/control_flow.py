@@ -15,9 +15,9 @@ from perframe.errors import InputError
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.parts import Parts
 from perframe.execution.planned_part import PlannedPart
+from perframe.ir import Layer, Model, Subgraph, Value
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.layers.control import Branching, Looping, Scanning
-from perframe.model import Layer, Model, Subgraph, Value
-from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType, Tensor
 
 MAX_FITTING = 256  # sets of input shapes that a control layer remembers as accepted by its bodies

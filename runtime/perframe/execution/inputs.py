@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from perframe.errors import InputError
-from perframe.model import Model, Value
-from perframe.sizes.open_dims import OpenDims
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir import Model, Value
+from perframe.ir.sizes.open_dims import OpenDims
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType, Tensor
 
 Array = NDArray[Any]

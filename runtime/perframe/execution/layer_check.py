@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import BackendError
-from perframe.model import Evaluate, Layer, Model, Value
-from perframe.sizes.partial import PartialTensor
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import Tensor
 
 Array = NDArray[Any]

@@ -11,7 +11,7 @@ from perframe.backends.protocol import Backend
 from perframe.errors import InputError
 from perframe.execution.layer_check import LayerCheck
 from perframe.importers.loading import load
-from perframe.model import Evaluate, Layer, Model
+from perframe.ir import Evaluate, Layer, Model
 from perframe.tensor import BackendType, Tensor
 from perframe.tensor.frames import WITHIN_A_MODEL, current_frame
 

@@ -14,7 +14,7 @@ from perframe.execution.inputs import Given
 from perframe.execution.machine import downloaded
 from perframe.execution.worker import Worker
 from perframe.importers.loading import load
-from perframe.model import Model
+from perframe.ir import Model
 from perframe.tensor import BackendType, DataType
 
 if TYPE_CHECKING:

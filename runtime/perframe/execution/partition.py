@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 
-from perframe.model import Layer, Model, Subgraph, Value
+from perframe.ir import Layer, Model, Subgraph, Value
 
 _pieces: weakref.WeakKeyDictionary[Model, list[Subgraph | Layer]] = weakref.WeakKeyDictionary()
 

@@ -17,7 +17,7 @@ from perframe.execution.partition import pieces_of
 from perframe.execution.planned_part import PlannedPart
 from perframe.execution.report import MemoryUse
 from perframe.execution.static_branches import Branches, Decisions, follow_shapes
-from perframe.model import Layer, Model, Subgraph
+from perframe.ir import Layer, Model, Subgraph
 from perframe.plan.allowance import Allowance, Stopwatch
 
 Array = NDArray[Any]

@@ -21,16 +21,16 @@ from perframe.errors import InputError
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.partition import decisive_inputs
 from perframe.execution.report import MemoryUse, StepReport, steps_of
-from perframe.layers.twins import signature
-from perframe.model import Subgraph, Value
+from perframe.ir import Subgraph, Value
+from perframe.ir.equality import signature
+from perframe.ir.sizes.open_dims import Shapes
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.plan.allowance import Allowance, Position, Stopwatch
 from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline
 from perframe.plan.plan import LEAST_LENT, Plan
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
-from perframe.sizes.open_dims import Shapes
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import Storage, Tensor
 
 log = logging.getLogger("perframe")

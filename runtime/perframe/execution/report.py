@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import TimedProgram
-from perframe.model import Layer, Subgraph, Value
-from perframe.model.inference import Inference
+from perframe.ir import Layer, Subgraph, Value
+from perframe.ir.inference import Inference
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.plan.segments import Segment, Transfer
 from perframe.safety.notebooks import preformatted
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import BackendType, HostStorage, TensorShape
 
 

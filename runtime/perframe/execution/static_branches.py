@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from perframe.errors import InferenceError
-from perframe.model import Evaluate, Model, Value
+from perframe.ir import Evaluate, Model, Value
+from perframe.ir.sizes.arithmetic import SizeArithmetic
+from perframe.ir.sizes.open_dims import OpenDims, Shapes
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.trace import Trace
 from perframe.passes.clean.inline_branches import inlined_body
-from perframe.sizes.arithmetic import SizeArithmetic
-from perframe.sizes.open_dims import OpenDims, Shapes
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
-from perframe.sizes.trace import Trace
 
 Decisions = tuple[tuple[str, str], ...]  # (the branch's name, the name of the chosen body), in order
 

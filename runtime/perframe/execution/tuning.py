@@ -13,7 +13,7 @@ from perframe.backends import BackendName, backend_type, gl_choices, gl_variants
 from perframe.errors import BackendError, InputError
 from perframe.execution.worker import Worker
 from perframe.importers.loading import load
-from perframe.model import Model
+from perframe.ir import Model
 from perframe.tensor import BackendType
 
 if TYPE_CHECKING:

@@ -34,11 +34,11 @@ from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport, Steps
 from perframe.execution.warming import Warming, check_budget
 from perframe.execution.watchers import watchers
-from perframe.model import Model
+from perframe.ir import Model
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.passes.prepared import prepared
 from perframe.plan.allowance import Allowance, Spent
 from perframe.plan.plan import Fallback
-from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import BackendType, DataType, Tensor, checks
 from perframe.tensor.locks import new_lock
 

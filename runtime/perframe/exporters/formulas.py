@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from perframe.errors import ModelError
-from perframe.layers.broadcasting import operand_kinds
-from perframe.layers.formula import keywords
-from perframe.model import Layer, Value
+from perframe.ir import Layer, Value
+from perframe.ir.broadcasting import operand_kinds
+from perframe.ir.formula import keywords
 from perframe.tensor import DataType
 
-# words of layers/vocabulary.py that are operators of ONNX for floats
+# words of ir/vocabulary.py that are operators of ONNX for floats
 _OPERATORS = {
     **{"abs": "Abs", "floor": "Floor", "ceil": "Ceil", "round_even": "Round", "sign": "Sign", "power": "Pow"},
     **{"exp": "Exp", "log": "Log", "sqrt": "Sqrt", "erf": "Erf", "minimum": "Min", "maximum": "Max"},

@@ -13,9 +13,9 @@ from onnx import helper, numpy_helper
 
 from perframe.errors import ModelError
 from perframe.importers.onnx_schema import fault, schema_of, type_name
-from perframe.layers.base import ONNX_DOMAINS
-from perframe.model import Layer
-from perframe.sizes.partial import PartialTensor
+from perframe.ir import Layer
+from perframe.ir.declaration import ONNX_DOMAINS
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 CLASSICAL = "ai.onnx.ml"

@@ -24,9 +24,9 @@ from perframe.exporters.nodes import (
 )
 from perframe.exporters.spelling import spelled
 from perframe.files.tensors import Buffer, encoded
-from perframe.layers.base import find_declaration
-from perframe.model import Layer, Model, Names, Value
-from perframe.sizes.partial import PartialTensor
+from perframe.ir import Layer, Model, Names, Value
+from perframe.ir.declaration import find_declaration
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 Array = NDArray[Any]

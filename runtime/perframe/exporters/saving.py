@@ -11,7 +11,7 @@ from perframe.files.encryption import Key, check_key, encrypted
 from perframe.files.model_file import pieces
 from perframe.files.tensors import Buffer
 from perframe.files.writing import write
-from perframe.model import Model
+from perframe.ir import Model
 
 
 def check_name(name: str) -> None:

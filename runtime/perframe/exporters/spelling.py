@@ -14,10 +14,10 @@ import onnx
 from numpy.typing import NDArray
 
 from perframe.exporters.formulas import of_formula
-from perframe.layers.base import find_declaration
-from perframe.layers.channels_last import first, is_data, last
-from perframe.layers.epilogue import Stage
-from perframe.model import Layer, Value
+from perframe.ir import Layer, Value
+from perframe.ir.channels_last import first, is_data, last
+from perframe.ir.declaration import find_declaration
+from perframe.ir.epilogue import Stage
 from perframe.tensor import DataType
 
 Array = NDArray[Any]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perframe.errors import ModelError
+from perframe.ir import Layer, Model
+from perframe.ir.declaration import Declaration, find_declaration
+from perframe.ir.epilogue import Stage
 from perframe.layers import channels_last, epilogue
-from perframe.layers.base import Declaration, find_declaration
-from perframe.layers.epilogue import Stage
-from perframe.model import Layer, Model
 
 
 def check(model: Model) -> None:

@@ -19,7 +19,7 @@ ALIGNMENT = 64  # bytes: a line of the cache, and the widest vector
 _LENGTH = 8  # bytes of the header's length
 
 
-class Entry(NamedTuple):
+class TensorEntry(NamedTuple):
     """A tensor in the header, and its range of bytes after the header."""
 
     dtype: str
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
     end: int
 
 
-def composed(metadata: Mapping[str, str], entries: Mapping[str, Entry]) -> bytes:
+def composed(metadata: Mapping[str, str], entries: Mapping[str, TensorEntry]) -> bytes:
     """Return the beginning of a file, up to its first tensor. Raises ModelError if the header would be too long."""
     header: dict[str, Any] = {METADATA: metadata}
     for name, entry in entries.items():
@@ -49,7 +49,7 @@ def _header_bytes(begin: bytes | memoryview) -> int:
     return int.from_bytes(begin[:_LENGTH], "little")
 
 
-def parsed(data: memoryview) -> tuple[dict[str, str], dict[str, Entry], memoryview]:
+def parsed(data: memoryview) -> tuple[dict[str, str], dict[str, TensorEntry], memoryview]:
     """Return the metadata, the tensors of the header, and the bytes of the tensors. Raises ModelError."""
     length = _header_bytes(data)
     if not 2 <= length <= min(MAX_HEADER, len(data) - _LENGTH):
@@ -70,11 +70,11 @@ def parsed(data: memoryview) -> tuple[dict[str, str], dict[str, Entry], memoryvi
     return metadata, entries, body
 
 
-def _entry(name: str, said: Any) -> Entry:
+def _entry(name: str, said: Any) -> TensorEntry:
     match said:
         case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [begin, end], **others} if not others:
             if all([type(number) is int and 0 <= number < 1 << 63 for number in (*shape, begin, end)]):
-                return Entry(dtype, shape, begin, end)
+                return TensorEntry(dtype, shape, begin, end)
     raise ModelError(f"tensor {name!r} has no dtype, shape and range of bytes: {said!r:.200}")
 
 

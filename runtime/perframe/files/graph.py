@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import ModelError, Problem
-from perframe.layers.arrangement import Arrangement
-from perframe.layers.base import find_declaration
-from perframe.layers.epilogue import Stage
-from perframe.model import Layer, Model, Value
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir import Layer, Model, Value
+from perframe.ir.arrangement import Arrangement
+from perframe.ir.declaration import find_declaration
+from perframe.ir.epilogue import Stage
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
 Array = NDArray[Any]
@@ -115,7 +115,7 @@ def _said(value: Any, name: str, key_of: Callable[[str, Array], str]) -> Any:
 
 
 @dataclass
-class Builder:
+class GraphReader:
     """Makes models of JSON. `arrays` are the file's tensors; layers of unknown operators are added to `problems`."""
 
     arrays: Mapping[str, Array]

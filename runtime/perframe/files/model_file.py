@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from perframe.errors import InferenceError, ModelError, UnsupportedOperatorError
 from perframe.files import container
 from perframe.files.checks import check
-from perframe.files.container import Entry
-from perframe.files.graph import Builder, described, read_dtype
+from perframe.files.container import TensorEntry
+from perframe.files.graph import GraphReader, described, read_dtype
 from perframe.files.packing import packed, unpacked
 from perframe.files.tensors import Buffer, checksum, decoded, encoded, stored_bytes, stored_form
-from perframe.layers.base import MAX_RANK
-from perframe.model import Model, Names
+from perframe.ir import Model, Names
+from perframe.ir.declaration import MAX_RANK
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 
@@ -52,13 +52,13 @@ def pieces(model: Model) -> Iterator[Buffer]:
     graph = described(model, key_of)
     data = {key: encoded(array, f"tensor {key!r}") for key, array in arrays.items()}
     order = sorted(data, key=lambda key: -math.gcd(len(data[key]), container.ALIGNMENT))
-    entries: dict[str, Entry] = {}
+    entries: dict[str, TensorEntry] = {}
     tensors: dict[str, list[Any]] = {}
     at = 0
     for key in order:
         array, size = arrays[key], len(data[key])
         dtype = DataType.of(array.dtype)
-        entries[key] = Entry(*stored_form(dtype, array.shape, size), at, at + size)
+        entries[key] = TensorEntry(*stored_form(dtype, array.shape, size), at, at + size)
         tensors[key] = [dtype.value, list(array.shape), checksum(data[key])]
         at += size
     origin = {"producer": model.producer, "opsets": model.opsets}
@@ -79,7 +79,7 @@ def read(data: memoryview, file: str) -> Model:
     try:
         metadata, entries, body = container.parsed(data)
         graph = _graph(metadata)
-        builder = Builder(_arrays(graph.get("tensors"), entries, body))
+        builder = GraphReader(_arrays(graph.get("tensors"), entries, body))
         model = builder.model(graph.get("model"))
         if builder.problems:
             raise UnsupportedOperatorError(file, builder.problems)
@@ -110,13 +110,13 @@ def _graph(metadata: Mapping[str, str]) -> dict[str, Any]:
     return container.parsed_json(unpacked(text, "its graph") if version == PACKED else text, "its graph")
 
 
-def _arrays(tensors: Any, entries: Mapping[str, Entry], body: memoryview) -> dict[str, Array]:
+def _arrays(tensors: Any, entries: Mapping[str, TensorEntry], body: memoryview) -> dict[str, Array]:
     if not isinstance(tensors, dict) or tensors.keys() != entries.keys():
         raise ModelError("its graph and its header list different tensors")
     return {key: _array(key, tensors[key], entry, body) for key, entry in entries.items()}
 
 
-def _array(key: str, said: Any, entry: Entry, body: memoryview) -> Array:
+def _array(key: str, said: Any, entry: TensorEntry, body: memoryview) -> Array:
     """Return a tensor. Its size is compared with the file, and its checksum with the bytes. Raises ModelError."""
     where = f"tensor {key!r:.200}"
     match said:

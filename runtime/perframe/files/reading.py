@@ -14,7 +14,7 @@ from perframe.errors import InputError, ModelError
 from perframe.files.container import ALIGNMENT
 from perframe.files.encryption import MAGIC, Key, decrypted, is_encrypted
 from perframe.files.model_file import is_model_file, read
-from perframe.model import Model
+from perframe.ir import Model
 
 HEAD = 256  # bytes that tell what a file is
 MOST_COPIED = 64 << 20  # bytes of a file

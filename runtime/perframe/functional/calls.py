@@ -13,8 +13,8 @@ import numpy as np
 from perframe.errors import InferenceError, InputError, PerframeError
 from perframe.functional.promotion import category, common_dtype
 from perframe.functional.tensor import FunctionalTensor, Given, of_array, to_tensor
-from perframe.layers.base import Declaration, declaration
-from perframe.model import Layer, Value
+from perframe.ir import Layer, Value
+from perframe.ir.declaration import Declaration, declaration
 from perframe.tensor import DataType
 
 P = ParamSpec("P")

@@ -10,11 +10,11 @@ from perframe.backends import evaluator
 from perframe.errors import InputError
 from perframe.functional.calls import graph_of
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
-from perframe.model import Layer, Model, Names, Value
-from perframe.model.model import copy_bodies
+from perframe.ir import Layer, Model, Names, Value
+from perframe.ir.model import copy_bodies
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape
 from perframe.passes import optimize as run_passes
 from perframe.passes.prepared import freeze
-from perframe.sizes.partial import Dim, DynamicTensorShape
 from perframe.tensor import DataType
 
 _MAX_NAME = 1000

@@ -8,10 +8,10 @@ from typing import Any
 from perframe.errors import InputError
 from perframe.functional.calls import apply_all, function, graph_of
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
-from perframe.layers.base import Declaration
-from perframe.model import Array, Model, Value
-from perframe.model.model import copy_bodies
-from perframe.sizes.partial import PartialTensor
+from perframe.ir import Array, Model, Value
+from perframe.ir.declaration import Declaration
+from perframe.ir.model import copy_bodies
+from perframe.ir.sizes.partial import PartialTensor
 
 
 @function

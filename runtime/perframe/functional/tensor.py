@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InputError
-from perframe.model import Value
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir import Value
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType, Tensor
 
 if TYPE_CHECKING:

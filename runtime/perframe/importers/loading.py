@@ -10,7 +10,7 @@ from typing import IO, Any
 from perframe.backends import evaluator
 from perframe.errors import ModelError
 from perframe.importers.shipped import resolved
-from perframe.model import Model
+from perframe.ir import Model
 from perframe.passes.clean import remove_unused
 
 

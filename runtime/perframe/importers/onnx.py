@@ -17,9 +17,9 @@ from perframe.importers.onnx_node import Node
 from perframe.importers.onnx_schema import MAX_OPSET, fault, misfit, schema_of
 from perframe.importers.onnx_values import array_of, attribute_of, declared, dense
 from perframe.importers.onnx_walk import MAX_DEPTH
-from perframe.layers.base import ONNX_DOMAINS, find_declaration, full_name
-from perframe.model import Layer, Model, Names, Value
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir import Layer, Model, Names, Value
+from perframe.ir.declaration import ONNX_DOMAINS, find_declaration, full_name
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 Array = NDArray[Any]

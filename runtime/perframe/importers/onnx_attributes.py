@@ -1,6 +1,6 @@
 """Checks of attributes that no layer declares, because adapters or the standard's bodies replace their nodes.
 
-The declaration of a layer checks the layer's own attributes, by the same annotations (see layers/attributes.py).
+The declaration of a layer checks the layer's own attributes, by the same annotations (see ir/attributes.py).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from perframe.layers.attributes import Between, Flag, Kind, Natural, Positive, kind_of
-from perframe.layers.base import full_name
+from perframe.ir.attributes import Between, Flag, Kind, Natural, Positive, kind_of
+from perframe.ir.declaration import full_name
 
 _Cap = Annotated[float, Between(0, math.inf)]
 _Reduction = Literal["none", "mean", "sum"]

@@ -9,7 +9,7 @@ import onnx
 
 from perframe.errors import ModelError
 from perframe.importers.onnx_schema import misfit, schema_of
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 
 Key = tuple[str, str, str]  # domain, name, overload
 Functions = Mapping[Key, onnx.FunctionProto]

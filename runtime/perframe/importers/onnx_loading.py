@@ -12,7 +12,7 @@ import onnx
 from perframe.errors import InferenceError
 from perframe.importers.onnx import Importer
 from perframe.importers.onnx_file import read
-from perframe.model import Model, Names
+from perframe.ir import Model, Names
 
 
 def load_onnx(

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import onnx
 
-from perframe.model import Model
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir import Model
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 

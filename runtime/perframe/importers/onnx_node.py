@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from perframe.model import Value
+from perframe.ir import Value
 
 
 @dataclass(eq=False)

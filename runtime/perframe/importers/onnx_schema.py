@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import onnx
 
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 MAX_OPSET = 1000  # far beyond any that there will be
 
 
-class Rules(NamedTuple):
+class OpsetRules(NamedTuple):
     """The least and most inputs and outputs of an operator, its required attributes, and the type of each attribute."""
 
     inputs: tuple[int, int]
@@ -33,11 +33,11 @@ def schema_of(op: str, opset: int, domain: str) -> Any:
 
 
 @cache
-def _rules(op: str, opset: int, domain: str) -> Rules | None:
+def _rules(op: str, opset: int, domain: str) -> OpsetRules | None:
     schema = schema_of(op, opset, domain)
     if schema is None:
         return None
-    return Rules(
+    return OpsetRules(
         (schema.min_input, schema.max_input),
         (schema.min_output, schema.max_output),
         tuple(name for name, attribute in schema.attributes.items() if attribute.required),

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from perframe.errors import ModelError
-from perframe.model import Value
-from perframe.sizes.partial import Dim, DynamicTensorShape
+from perframe.ir import Value
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape
 from perframe.tensor import DataType
 
 Array = NDArray[Any]

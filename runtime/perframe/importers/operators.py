@@ -9,8 +9,8 @@ from functools import cache
 import onnx
 
 from perframe.importers.adapters import adapters
-from perframe.layers.base import registry
-from perframe.model import Layer
+from perframe.ir import Layer
+from perframe.ir.declaration import registry
 from perframe.tensor import DataType
 
 Dtypes = Callable[[Layer], frozenset[DataType]]
@@ -32,7 +32,7 @@ _SETS = {
 
 
 @dataclass(frozen=True)
-class Operator:
+class OnnxOperator:
     """One operator of ai.onnx: the opsets that changed it, how perframe runs it, and the dtypes on CPU and GPU.
 
     `how` is "layer", "composite" (an adapter replaces it by others), "function" (the standard's body replaces it), or
@@ -64,7 +64,7 @@ HEADERS = ("operator", "opsets", "how", "family", "CPU dtypes", "GPU dtypes, bot
 
 
 @cache
-def operators(gpu_dtypes: Dtypes) -> list[Operator]:
+def operators(gpu_dtypes: Dtypes) -> list[OnnxOperator]:
     """Return all operators of ai.onnx, by name. `gpu_dtypes` gives the dtypes in which the GL backends run a layer."""
     versions: dict[str, list[onnx.defs.OpSchema]] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
@@ -73,7 +73,7 @@ def operators(gpu_dtypes: Dtypes) -> list[Operator]:
     return [_operator(name, schemas, gpu_dtypes) for name, schemas in sorted(versions.items())]
 
 
-def _operator(name: str, schemas: list[onnx.defs.OpSchema], gpu_dtypes: Dtypes) -> Operator:
+def _operator(name: str, schemas: list[onnx.defs.OpSchema], gpu_dtypes: Dtypes) -> OnnxOperator:
     newest = max(schemas, key=lambda schema: schema.since_version)
     opsets = tuple(sorted(schema.since_version for schema in schemas))
     entry = registry().get(name)
@@ -82,9 +82,9 @@ def _operator(name: str, schemas: list[onnx.defs.OpSchema], gpu_dtypes: Dtypes) 
         types = _types(newest)
         gpu = types & {_NAMES.get(dtype, dtype.value) for dtype in gpu_dtypes(Layer(name, name, [], []))}
         planned = entry.family == "shape" or (bool(entry.inputs) and entry.host >= set(entry.inputs))
-        return Operator(name, opsets, "layer", entry.family, tuple(sorted(types)), tuple(sorted(gpu)), planned)
+        return OnnxOperator(name, opsets, "layer", entry.family, tuple(sorted(types)), tuple(sorted(gpu)), planned)
     how = "composite" if name in adapters() else "function" if body else "missing"
-    return Operator(name, opsets, how, "", () if how == "missing" else tuple(sorted(_types(newest))), ())
+    return OnnxOperator(name, opsets, how, "", () if how == "missing" else tuple(sorted(_types(newest))), ())
 
 
 def _types(schema: onnx.defs.OpSchema) -> set[str]:
@@ -106,7 +106,7 @@ def _short(dtypes: tuple[str, ...]) -> str:
     return ", ".join([*said, *sorted(left)])
 
 
-def markdown(rows: list[Operator]) -> str:
+def markdown(rows: list[OnnxOperator]) -> str:
     """Return the page docs/operators.md: operators with the same dtypes share a row."""
     have = sum(row.how != "missing" for row in rows)
     lines = [

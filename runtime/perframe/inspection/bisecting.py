@@ -10,7 +10,7 @@ from perframe.backends import BackendName, backend_type, waiting_for_kernels
 from perframe.errors import PerframeError
 from perframe.execution.layer_check import FLOATS, apart
 from perframe.execution.worker import Worker
-from perframe.model import Array, Layer, Model
+from perframe.ir import Array, Layer, Model
 from perframe.passes import preparations
 from perframe.tensor import BackendType, Tensor
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from perframe.model import Layer
+from perframe.ir import Layer
 
 LONGEST, SHORTEST = 24, 3  # layers of one repetition
 COVERED = 0.3  # the share of layers that names must put into blocks

@@ -30,7 +30,7 @@ from perframe.exporters.saving import save
 from perframe.importers.loading import load
 from perframe.inspection.bisecting import outputs_of
 from perframe.inspection.page import Mark
-from perframe.model import Array, Model
+from perframe.ir import Array, Model
 from perframe.tensor import BackendType, DataType, Tensor
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from perframe.errors import PerframeError
 from perframe.importers.loading import load
 from perframe.inspection.open_dims import choose_sizes
 from perframe.inspection.placement import placements
-from perframe.model import Layer, Model
-from perframe.model.dims import check_dims, shape_with
-from perframe.model.report import OptimizationReport
+from perframe.ir import Layer, Model
+from perframe.ir.dims import check_dims, shape_with
+from perframe.ir.report import OptimizationReport
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.passes.work import Specs, multiply_adds, spec_in
-from perframe.sizes.partial import PartialTensor
 
 Dims = list[int | str | None] | None
 

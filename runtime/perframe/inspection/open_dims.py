@@ -8,11 +8,11 @@ from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 from perframe.errors import PerframeError
-from perframe.model.dims import dim_names, shape_with
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.dims import dim_names, shape_with
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 
 if TYPE_CHECKING:
-    from perframe.model import Model
+    from perframe.ir import Model
 
 PICTURE_SIDES = (64, 224, 32, 28, 96, 128, 256, 320, 416, 512, 640)
 TEXT_LENGTHS = (128, 64, 32, 16, 8, 77, 256, 512)

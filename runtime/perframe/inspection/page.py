@@ -15,7 +15,7 @@ from perframe.files.writing import write
 from perframe.inspection.blocks import repeated_blocks
 from perframe.inspection.facts import ModelFacts, inspect
 from perframe.inspection.statistics import shown_values, statistics_of
-from perframe.model import Array, Model
+from perframe.ir import Array, Model
 from perframe.tensor import DataType
 
 _FOLDER = Path(__file__).parent / "page"

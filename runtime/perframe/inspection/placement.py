@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from perframe.backends import unsupported_on_gl
 from perframe.backends.operand import Operand
 from perframe.errors import PerframeError
-from perframe.model import Layer
+from perframe.ir import Layer
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.passes.work import Specs, spec_in
-from perframe.sizes.partial import PartialTensor
 from perframe.tensor import BackendType
 
 HOST = "on the host: "

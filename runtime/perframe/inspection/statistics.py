@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perframe.model import Array
+from perframe.ir import Array
 
 BINS = 32
 SHOWN = 8  # elements of a small constant that are shown

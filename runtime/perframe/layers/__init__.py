@@ -5,7 +5,7 @@
 
 # The module is imported first, so that the decorator below keeps its name: a later import does not set it again.
 import perframe.layers.elementwise  # noqa: F401
-from perframe.layers.base import layer
-from perframe.layers.broadcasting import elementwise
+from perframe.ir.broadcasting import elementwise
+from perframe.ir.declaration import layer
 
 __all__ = ["elementwise", "layer"]

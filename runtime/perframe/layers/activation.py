@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from perframe.layers.base import Attributes
-from perframe.layers.broadcasting import Formula, elementwise
-from perframe.layers.vocabulary import (
+from perframe.ir.broadcasting import Formula, elementwise
+from perframe.ir.declaration import Attributes
+from perframe.ir.vocabulary import (
     abs,
     clamp,
     erf,

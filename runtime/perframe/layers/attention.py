@@ -12,12 +12,12 @@ from operator import floordiv
 from typing import Any, Literal
 
 from perframe.errors import InferenceError
-from perframe.layers.arrangement import Arrangement
-from perframe.layers.attributes import Positive
-from perframe.layers.base import Known, layer
-from perframe.layers.geometry import Ints, View, row_major
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast, derived, dim_product
-from perframe.sizes.size import specialized
+from perframe.ir.arrangement import Arrangement
+from perframe.ir.attributes import Positive
+from perframe.ir.declaration import Known, layer
+from perframe.ir.geometry import Ints, View, row_major
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast, derived, dim_product
+from perframe.ir.sizes.size import specialized
 from perframe.tensor import DataType
 
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}

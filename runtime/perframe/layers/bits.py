@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Known, layer
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.declaration import Known, layer
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 _WIDTHS = {

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perframe.layers.attributes import Natural
-from perframe.layers.base import Known, attributes_of, layer
+from perframe.ir.attributes import Natural
+from perframe.ir.declaration import Known, attributes_of, layer
+from perframe.ir.geometry import window
+from perframe.ir.sizes.partial import PartialTensor, dim_product
 from perframe.layers.blocks import blocked, check_blocked, unblocked
 from perframe.layers.conv import Conv, Convolution, check_addend
-from perframe.layers.geometry import window
-from perframe.sizes.partial import PartialTensor, dim_product
 
 
 @dataclass(frozen=True)

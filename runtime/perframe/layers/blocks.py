@@ -13,11 +13,11 @@ from operator import floordiv
 from typing import Any, Literal, TypeVar
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Positive
-from perframe.layers.base import Known, layer
-from perframe.layers.geometry import View
+from perframe.ir.attributes import Positive
+from perframe.ir.declaration import Known, layer
+from perframe.ir.geometry import View
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived, dim_product
 from perframe.layers.move import view_in_order
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived, dim_product
 
 BLOCK = 4  # channels
 

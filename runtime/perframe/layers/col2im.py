@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Extents, Pads
-from perframe.layers.base import Known, layer
-from perframe.layers.geometry import Ints, SlidingWindow, check_window, window
-from perframe.sizes.partial import Dim, PartialTensor
+from perframe.ir.attributes import Extents, Pads
+from perframe.ir.declaration import Known, layer
+from perframe.ir.geometry import Ints, SlidingWindow, check_window, window
+from perframe.ir.sizes.partial import Dim, PartialTensor
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Flag, Natural
-from perframe.layers.base import layer
-from perframe.layers.geometry import Ints
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor
+from perframe.ir.attributes import Flag, Natural
+from perframe.ir.declaration import layer
+from perframe.ir.geometry import Ints
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 

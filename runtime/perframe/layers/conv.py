@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import AutoPad, Extents, Pads, Positive
-from perframe.layers.base import Known, layer
-from perframe.layers.geometry import NOT_SET, Ints, SlidingWindow, check_window, output_dims, window
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived, dim_product
-from perframe.sizes.size import at_least
+from perframe.ir.attributes import AutoPad, Extents, Pads, Positive
+from perframe.ir.declaration import Known, layer
+from perframe.ir.geometry import NOT_SET, Ints, SlidingWindow, check_window, output_dims, window
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived, dim_product
+from perframe.ir.sizes.size import at_least
 
 
 @dataclass(frozen=True)

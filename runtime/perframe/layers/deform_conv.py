@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Extents, Pads, Positive
-from perframe.layers.base import Known, layer
+from perframe.ir.attributes import Extents, Pads, Positive
+from perframe.ir.declaration import Known, layer
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.layers.conv import Conv, Convolution
-from perframe.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from perframe.layers.base import Known, layer
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.declaration import Known, layer
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 

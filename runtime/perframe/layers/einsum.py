@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Known, layer
-from perframe.layers.geometry import Ints, collapse, row_major
-from perframe.sizes.partial import Dim, PartialTensor, broadcast_dim
+from perframe.ir.declaration import Known, layer
+from perframe.ir.geometry import Ints, collapse, row_major
+from perframe.ir.sizes.partial import Dim, PartialTensor, broadcast_dim
 
 _ELLIPSIS = "..."
 Term = tuple[str, ...]  # indices: letters, and "0", "1", ... for the dims of an ellipsis, counted from the last

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from perframe.layers.attributes import Flag
-from perframe.layers.broadcasting import elementwise
-from perframe.layers.vocabulary import (
+from perframe.ir.attributes import Flag
+from perframe.ir.broadcasting import elementwise
+from perframe.ir.vocabulary import (
     abs,
     acos,
     acosh,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Flag
-from perframe.layers.base import layer, normalize_axis
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor
+from perframe.ir.attributes import Flag
+from perframe.ir.declaration import layer, normalize_axis
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 

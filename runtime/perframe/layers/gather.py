@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Natural
-from perframe.layers.base import Known, layer, normalize_axis
-from perframe.layers.bounds import Bounds
-from perframe.layers.geometry import Ints, row_major
-from perframe.layers.shape_arithmetic import Values, numbers_of
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
-from perframe.sizes.size import specialized
+from perframe.ir.attributes import Natural
+from perframe.ir.bounds import Bounds
+from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.geometry import Ints, row_major
+from perframe.ir.shape_arithmetic import Values, numbers_of
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.size import specialized
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Between, Natural, Positive
-from perframe.layers.base import Known, layer
-from perframe.sizes.partial import Dim, PartialTensor
-from perframe.sizes.size import at_least, at_most
+from perframe.ir.attributes import Between, Natural, Positive
+from perframe.ir.declaration import Known, layer
+from perframe.ir.sizes.partial import Dim, PartialTensor
+from perframe.ir.sizes.size import at_least, at_most
 from perframe.tensor import DataType
 
 

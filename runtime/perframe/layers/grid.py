@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Flag
-from perframe.layers.base import Known, layer
-from perframe.layers.geometry import Ints
-from perframe.layers.shape_arithmetic import listed
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.attributes import Flag
+from perframe.ir.declaration import Known, layer
+from perframe.ir.geometry import Ints
+from perframe.ir.shape_arithmetic import listed
+from perframe.ir.sizes.partial import PartialTensor
 
 MODES = ("nearest", "linear", "cubic")
 PADDINGS = ("zeros", "border", "reflection")

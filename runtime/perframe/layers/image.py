@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from perframe.errors import InferenceError
-from perframe.layers.base import layer
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.declaration import layer
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 CHANNELS = {"RGB": 3, "BGR": 3, "Grayscale": 1}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.errors import InferenceError
-from perframe.layers.base import layer
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.declaration import layer
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Flag
-from perframe.layers.base import Known, layer, normalize_axis
-from perframe.layers.shape_arithmetic import listed
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor
+from perframe.ir.attributes import Flag
+from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.shape_arithmetic import listed
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Flag
-from perframe.layers.base import Known, layer
-from perframe.layers.geometry import Ints, broadcast_strides, row_major
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast
+from perframe.ir.attributes import Flag
+from perframe.ir.declaration import Known, layer
+from perframe.ir.geometry import Ints, broadcast_strides, row_major
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from operator import floordiv
 from typing import Literal
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Flag, Positive
-from perframe.layers.base import Known, layer, normalize_axes, normalize_axis
-from perframe.layers.geometry import Ints, View, broadcast_strides, row_major
-from perframe.layers.shape_arithmetic import listed, listed_of
-from perframe.sizes.partial import (
+from perframe.ir.attributes import Flag, Positive
+from perframe.ir.declaration import Known, layer, normalize_axes, normalize_axis
+from perframe.ir.geometry import Ints, View, broadcast_strides, row_major
+from perframe.ir.shape_arithmetic import listed, listed_of
+from perframe.ir.sizes.partial import (
     Dim,
     DynamicTensorShape,
     PartialTensor,
@@ -22,7 +22,7 @@ from perframe.sizes.partial import (
     dim_quotient,
     dim_sum,
 )
-from perframe.sizes.size import at_least, at_most
+from perframe.ir.sizes.size import at_least, at_most
 
 # --- the same data with another shape ---
 

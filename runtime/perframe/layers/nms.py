@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Flag
-from perframe.layers.base import Known, layer
-from perframe.sizes.partial import Dim, PartialTensor
+from perframe.ir.attributes import Flag
+from perframe.ir.declaration import Known, layer
+from perframe.ir.sizes.partial import Dim, PartialTensor
 from perframe.tensor import DataType
 
 

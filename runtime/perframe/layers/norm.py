@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Positive
-from perframe.layers.base import Known, layer, normalize_axis
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.attributes import Positive
+from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Known, layer, normalize_axis
-from perframe.layers.geometry import Ints
-from perframe.layers.shape_arithmetic import listed_of
-from perframe.sizes.partial import Dim, PartialTensor, dim_sum
+from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.geometry import Ints
+from perframe.ir.shape_arithmetic import listed_of
+from perframe.ir.sizes.partial import Dim, PartialTensor, dim_sum
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import AutoPad, Extents, Flag, Pads
-from perframe.layers.base import Known, attributes_of, layer
-from perframe.layers.bounds import Bounds
-from perframe.layers.geometry import Ints, SlidingWindow, check_window, output_dims, row_major, window
-from perframe.layers.shape_arithmetic import listed
-from perframe.sizes.partial import Dim, PartialTensor, derived
+from perframe.ir.attributes import AutoPad, Extents, Flag, Pads
+from perframe.ir.bounds import Bounds
+from perframe.ir.declaration import Known, attributes_of, layer
+from perframe.ir.geometry import Ints, SlidingWindow, check_window, output_dims, row_major, window
+from perframe.ir.shape_arithmetic import listed
+from perframe.ir.sizes.partial import Dim, PartialTensor, derived
 from perframe.tensor import DataType
 
 

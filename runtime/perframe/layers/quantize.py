@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Flag, Natural
-from perframe.layers.base import Attributes, Known, layer, normalize_axis
-from perframe.layers.geometry import Ints
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.attributes import Flag, Natural
+from perframe.ir.declaration import Attributes, Known, layer, normalize_axis
+from perframe.ir.geometry import Ints
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 WHOLE_RANGES = {

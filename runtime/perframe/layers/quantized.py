@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perframe.layers.base import Known, attributes_of, layer
+from perframe.ir.declaration import Known, attributes_of, layer
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.layers.conv import Conv, Convolution
 from perframe.layers.matmul import MatMul, Product
 from perframe.layers.quantize import WHOLE_RANGES
-from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Natural, Pads
-from perframe.layers.base import Known, layer
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.attributes import Natural, Pads
+from perframe.ir.declaration import Known, layer
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 Key = tuple[int, int]

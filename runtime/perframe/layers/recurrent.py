@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Between, Flag, Positive
-from perframe.layers.base import Declaration, Known, register
-from perframe.layers.epilogue import Stage
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
+from perframe.ir.attributes import Between, Flag, Positive
+from perframe.ir.declaration import Declaration, Known, register
+from perframe.ir.epilogue import Stage
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 

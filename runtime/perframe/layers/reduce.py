@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from perframe.layers.attributes import Flag
-from perframe.layers.base import Declaration, Known, layer, normalize_axes, register
-from perframe.layers.geometry import Ints, View, collapse, row_major
-from perframe.layers.shape_arithmetic import Values, each, numbers_of
-from perframe.layers.vocabulary import abs, log, sqrt
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor
+from perframe.ir.attributes import Flag
+from perframe.ir.declaration import Declaration, Known, layer, normalize_axes, register
+from perframe.ir.geometry import Ints, View, collapse, row_major
+from perframe.ir.shape_arithmetic import Values, each, numbers_of
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor
+from perframe.ir.vocabulary import abs, log, sqrt
 
 
 def identity(x: Any) -> Any:

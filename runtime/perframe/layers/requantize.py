@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Known, layer
-from perframe.layers.geometry import Ints
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.declaration import Known, layer
+from perframe.ir.geometry import Ints
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Flag
-from perframe.layers.base import Known, layer, normalize_axis
-from perframe.layers.shape_arithmetic import is_followed, numbers_of
-from perframe.sizes.partial import Dim, PartialTensor, derived, dim_of
-from perframe.sizes.size import specialized
-from perframe.sizes.tables import remembered
+from perframe.ir.attributes import Flag
+from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.shape_arithmetic import is_followed, numbers_of
+from perframe.ir.sizes.partial import Dim, PartialTensor, derived, dim_of
+from perframe.ir.sizes.size import specialized
+from perframe.ir.sizes.tables import remembered
 
 Coordinates = Literal[
     "asymmetric",

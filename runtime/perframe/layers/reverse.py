@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Known, layer, normalize_axis
-from perframe.layers.bounds import Bounds
-from perframe.layers.geometry import row_major
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.bounds import Bounds
+from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.geometry import row_major
+from perframe.ir.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Natural, Positive
-from perframe.layers.base import Known, layer
-from perframe.layers.bounds import Bounds
-from perframe.layers.geometry import Ints
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.attributes import Natural, Positive
+from perframe.ir.bounds import Bounds
+from perframe.ir.declaration import Known, layer
+from perframe.ir.geometry import Ints
+from perframe.ir.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)

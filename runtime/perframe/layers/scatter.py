@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Known, layer, normalize_axis
-from perframe.layers.bounds import Bounds
+from perframe.ir.bounds import Bounds
+from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.geometry import Ints, View, row_major
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.size import specialized
 from perframe.layers.gather import Tuples, check_extent, tuples
-from perframe.layers.geometry import Ints, View, row_major
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
-from perframe.sizes.size import specialized
 
 Reduction = Literal["none", "add", "mul", "max", "min"]
 

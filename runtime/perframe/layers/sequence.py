@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.layers.attributes import Flag
-from perframe.layers.base import layer
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.attributes import Flag
+from perframe.ir.declaration import layer
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from perframe.layers.base import layer
-from perframe.layers.shape_arithmetic import MAX_VALUES, listed
-from perframe.sizes.partial import (
+from perframe.ir.declaration import layer
+from perframe.ir.shape_arithmetic import MAX_VALUES, listed
+from perframe.ir.sizes.partial import (
     Dim,
     DynamicTensorShape,
     PartialTensor,
@@ -20,7 +20,7 @@ from perframe.sizes.partial import (
     dim_product,
     number_of,
 )
-from perframe.sizes.size import at_least, is_symbolic
+from perframe.ir.sizes.size import at_least, is_symbolic
 from perframe.tensor import DataType
 
 _INT64 = DataType.INT64

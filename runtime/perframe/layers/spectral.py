@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Flag
-from perframe.layers.base import Known, layer, normalize_axis
-from perframe.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived
-from perframe.sizes.size import at_least
+from perframe.ir.attributes import Flag
+from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived
+from perframe.ir.sizes.size import at_least
 from perframe.tensor import DataType
 
 

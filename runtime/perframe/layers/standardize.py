@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Positive
-from perframe.layers.base import Known, layer, normalize_axis
-from perframe.layers.geometry import Ints, broadcast_strides, collapse
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.attributes import Positive
+from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.geometry import Ints, broadcast_strides, collapse
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from perframe.errors import InferenceError, MissingExtraError
-from perframe.layers.attributes import Flag, Natural
-from perframe.layers.base import layer
-from perframe.sizes.partial import PartialTensor, broadcast
+from perframe.ir.attributes import Flag, Natural
+from perframe.ir.declaration import layer
+from perframe.ir.sizes.partial import PartialTensor, broadcast
 from perframe.tensor import DataType
 
 

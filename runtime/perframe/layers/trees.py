@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from perframe.errors import InferenceError
-from perframe.layers.attributes import Between, Flag, Positive
-from perframe.layers.base import layer
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.attributes import Between, Flag, Positive
+from perframe.ir.declaration import layer
+from perframe.ir.sizes.partial import PartialTensor
 
 Table = Any  # an array
 _MOST_MODES = 6

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from perframe.errors import InputError, ModelError
-from perframe.model import Evaluate, Model
-from perframe.model.report import OptimizationReport, PassReport, noting
+from perframe.ir import Evaluate, Model
+from perframe.ir.report import OptimizationReport, PassReport, noting
 from perframe.passes.guard import Guard
 from perframe.passes.origins import Origins
 from perframe.passes.work import Sizes

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from perframe.errors import ModelError, PassError, PerframeError
-from perframe.model import Evaluate, Model
+from perframe.ir import Evaluate, Model
 
 FIRST = ("inline_branches",)  # a branch that does not run may not fit, and goes
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.model import Layer, Value
+from perframe.ir import Layer, Value
 from perframe.tensor import DataType
 
 

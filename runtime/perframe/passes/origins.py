@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from perframe.layers.epilogue import Stage
-from perframe.model import Layer, Model, Value
-from perframe.model.report import Origin
+from perframe.ir import Layer, Model, Value
+from perframe.ir.epilogue import Stage
+from perframe.ir.report import Origin
 
 
 class _State(NamedTuple):

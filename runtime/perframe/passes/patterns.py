@@ -19,9 +19,9 @@ from inspect import signature
 from itertools import permutations
 
 from perframe.errors import ModelError
-from perframe.layers.base import find_declaration, registry
-from perframe.model import Evaluate, Layer, Model, Value
-from perframe.model.report import refuse
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.declaration import find_declaration, registry
+from perframe.ir.report import refuse
 
 Found = Mapping[str, Layer | Value]
 Rewrite = Callable[..., int | str]
@@ -29,7 +29,7 @@ SHARED = "/shared"  # a name that no pattern has: a layer on the way whose resul
 
 
 @dataclass(frozen=True)
-class Input:
+class AnyValue:
     """Any value. The name stands for the same value wherever a pattern has it."""
 
     name: str
@@ -41,7 +41,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Constant(Input):
+class Constant(AnyValue):
     """A constant."""
 
     def find(self, value: Value | None, found: Found) -> Iterator[Found]:
@@ -60,7 +60,7 @@ class Op:
     def __init__(
         self,
         ops: str = "",
-        *inputs: Input | Op,
+        *inputs: AnyValue | Op,
         family: str = "",
         name: str = "",
         in_any_order: bool = False,
@@ -107,7 +107,7 @@ class Op:
             yield from _find(self.inputs, order, named)
 
 
-def _find(patterns: Sequence[Input | Op], values: Sequence[Value | None], found: Found) -> Iterator[Found]:
+def _find(patterns: Sequence[AnyValue | Op], values: Sequence[Value | None], found: Found) -> Iterator[Found]:
     if not patterns:
         yield found
         return

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from perframe.layers.twins import signature
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.equality import signature
 from perframe.passes import prepare
 from perframe.tensor.locks import new_lock
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from perframe.errors import PerframeError
-from perframe.model import Layer, Model, Value
-from perframe.model.inference import Inference
-from perframe.model.report import Size
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir import Layer, Model, Value
+from perframe.ir.inference import Inference
+from perframe.ir.report import Size
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 
 Specs = Mapping[Value, PartialTensor]  # of all values of a model
 

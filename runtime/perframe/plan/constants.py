@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from perframe.backends.operand import Make, Operand
 from perframe.backends.protocol import Backend
-from perframe.model import Value
-from perframe.sizes.partial import PartialTensor
+from perframe.ir import Value
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType, Storage
 from perframe.tensor.locks import new_lock
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from perframe.errors import InferenceError
-from perframe.layers.twins import inference_key
-from perframe.model import Evaluate, Layer, Subgraph, Value
-from perframe.sizes.partial import PartialTensor
-from perframe.sizes.tables import look_up
+from perframe.ir import Evaluate, Layer, Subgraph, Value
+from perframe.ir.equality import inference_key
+from perframe.ir.sizes.partial import PartialTensor
+from perframe.ir.sizes.tables import look_up
 from perframe.tensor import TensorShape
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perframe.model import Layer, Value
+from perframe.ir import Layer, Value
 from perframe.plan.inferred import Outline
 
 FEW = 64  # floats that the host computes on the way to whole ones

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from perframe.backends.operand import Make, Operand, StorageRange
 from perframe.backends.protocol import Backend, Placing, Step, Workspace
 from perframe.errors import FallbackError
-from perframe.model import Layer, Subgraph, Value
+from perframe.ir import Layer, Subgraph, Value
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.plan.constants import ConstantPool
 from perframe.plan.inferred import Outline
 from perframe.plan.placement import wide_layers_on_host
 from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
 from perframe.plan.sharing import Placed, Sharing
-from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType, Storage, Tensor
 
 log = logging.getLogger("perframe")

@@ -18,13 +18,13 @@ from perframe.backends.operand import Operand
 from perframe.backends.protocol import Access, Backend
 from perframe.backends.refit import Chooser, Following, SizedProgram
 from perframe.errors import InferenceError, InputError
-from perframe.model import Subgraph
+from perframe.ir import Subgraph
+from perframe.ir.sizes.open_dims import OpenDims, Shapes
+from perframe.ir.sizes.size import at_least, at_most
+from perframe.ir.sizes.trace import LEAST, Trace
 from perframe.plan.constants import ConstantPool
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment
-from perframe.sizes.open_dims import OpenDims, Shapes
-from perframe.sizes.size import at_least, at_most
-from perframe.sizes.trace import LEAST, Trace
 from perframe.tensor import Tensor, TensorShape
 from perframe.tensor.locks import new_lock
 
@@ -183,7 +183,7 @@ class Templates:
 
     @property
     def losses(self) -> list[str]:
-        """The lines of code that tied a template to one size, without saying so: see sizes/trace.py."""
+        """The lines of code that tied a template to one size, without saying so: see ir/sizes/trace.py."""
         return [line for template in self._known for line in template.losses]
 
     @property

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from perframe.backends.operand import Operand, StorageRange
 from perframe.backends.protocol import Placing
-from perframe.layers.geometry import collapse
-from perframe.model import Layer, Value
+from perframe.ir import Layer, Value
+from perframe.ir.geometry import collapse
 from perframe.plan.inferred import Outline
 from perframe.tensor import DataType
 

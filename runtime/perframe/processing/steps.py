@@ -19,8 +19,8 @@ from perframe.errors import InputError, PerframeError
 from perframe.execution.worker import Worker
 from perframe.host import App, Clock, Script, Surface, open_surface
 from perframe.importers.loading import load
+from perframe.ir import Model, Value
 from perframe.media.picture import Picture, Pixels
-from perframe.model import Model, Value
 from perframe.processing.settings import Settings, split_script
 from perframe.tensor import DataType, Tensor
 from perframe.textures.converter import TextureConverter

@@ -18,7 +18,7 @@ from perframe.errors import ClosedError
 from perframe.execution.planned_part import PlannedPart
 from perframe.execution.report import StepReport, reporter
 from perframe.execution.worker import Worker
-from perframe.model import Subgraph
+from perframe.ir import Subgraph
 from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
 from perframe.tensor import BackendType, TensorShape

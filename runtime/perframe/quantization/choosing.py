@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
 from perframe.passes.match import constant_of
 from perframe.passes.quantise.quantization import averages_pixels, moves
 from perframe.tensor import DataType

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.model import Array, Layer, Model
+from perframe.ir import Array, Layer, Model
 from perframe.quantization.samples import checked
 from perframe.quantization.watching import Watch
 from perframe.tensor import DataType

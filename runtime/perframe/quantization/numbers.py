@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from perframe.ir import Array
 from perframe.layers.quantize import WHOLE_RANGES
-from perframe.model import Array
 from perframe.tensor import DataType
 
 SHRINKS = (1.0, 0.95, 0.9, 0.85, 0.8)  # of the range of few numbers: the best loses less than the whole range does

@@ -14,7 +14,7 @@ import numpy as np
 from perframe.backends import evaluator
 from perframe.errors import InputError, ModelError
 from perframe.importers.loading import load
-from perframe.model import Model
+from perframe.ir import Model
 from perframe.passes import optimize
 from perframe.passes.clean import remove_unused
 from perframe.passes.prepared import freeze

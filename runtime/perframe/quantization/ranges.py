@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.model import Array
+from perframe.ir import Array
 from perframe.quantization.numbers import asymmetric, rounded
 from perframe.tensor import DataType
 

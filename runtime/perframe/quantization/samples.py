@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.model import Array, Model, Value
+from perframe.ir import Array, Model, Value
 
 Sample = dict[str, Array]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from perframe.model import Array, Layer, Model, Value
+from perframe.ir import Array, Layer, Model, Value
 from perframe.passes.match import constant_of
 from perframe.quantization.choosing import Choice, data_of
 from perframe.quantization.numbers import Scales, asymmetric, symmetric

@@ -8,7 +8,7 @@ import numpy as np
 
 from perframe.errors import InputError
 from perframe.execution.worker import Worker
-from perframe.model import Array, Model
+from perframe.ir import Array, Model
 from perframe.quantization.ranges import Histogram
 from perframe.quantization.samples import Sample
 from perframe.tensor import Tensor

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perframe.errors import ModelError
-from perframe.model import Array, Layer, Model, Value
+from perframe.ir import Array, Layer, Model, Value
 from perframe.passes.match import constant_of
 from perframe.quantization.numbers import Scales, asymmetric, best_symmetric, rounded, symmetric
 from perframe.tensor import DataType

@@ -14,8 +14,8 @@ from onnx.reference import ReferenceEvaluator
 
 from perframe.backends import evaluator
 from perframe.errors import MissingExtraError
-from perframe.layers.base import ONNX_DOMAINS, find_declaration, full_name
-from perframe.model import Layer
+from perframe.ir import Layer
+from perframe.ir.declaration import ONNX_DOMAINS, find_declaration, full_name
 
 Array = NDArray[Any]
 Reference = str | Callable[..., Any]

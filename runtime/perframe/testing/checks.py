@@ -13,9 +13,9 @@ from perframe.execution.once import run
 from perframe.execution.planned_part import PlannedPart
 from perframe.execution.worker import Worker
 from perframe.importers.loading import load
-from perframe.model import Model, Value
+from perframe.ir import Model, Value
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.plan.refit import FittedPlan
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.testing.cases import Array, Case
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perframe.errors import ModelError
-from perframe.layers.base import Declaration
+from perframe.ir.declaration import Declaration
 from perframe.testing.cases import Case, Draw
 
 Shapes = tuple[tuple[int, ...], ...]

@@ -29,9 +29,9 @@ from perframe.backends.precision import FULL, Precision
 from perframe.backends.protocol import Access, Done, LayerLike, Lent, Program, Step, Workspace
 from perframe.backends.refit import ProgramTemplate
 from perframe.errors import BackendError, InputError
-from perframe.sizes.open_dims import Positions
-from perframe.sizes.size import plain
-from perframe.sizes.trace import Trace
+from perframe.ir.sizes.open_dims import Positions
+from perframe.ir.sizes.size import plain
+from perframe.ir.sizes.trace import Trace
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
 from perframe.tensor.storage import begin_job, lock_all
 

@@ -16,10 +16,10 @@ from perframe.backends.cpu.families import family_of
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
 from perframe.errors import InferenceError, ModelError
-from perframe.layers.bounds import check as check_bounds
-from perframe.layers.channels_last import is_data
-from perframe.layers.epilogue import apply
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.bounds import check as check_bounds
+from perframe.ir.channels_last import is_data
+from perframe.ir.epilogue import apply
+from perframe.ir.sizes.partial import PartialTensor
 
 Array = NDArray[Any]
 

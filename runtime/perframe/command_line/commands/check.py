@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from perframe.backends import BackendName
-    from perframe.model import Model
+    from perframe.ir import Model
     from perframe.plan.plan import Fallback
 
 

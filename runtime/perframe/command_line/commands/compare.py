@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from perframe.backends.precision import Precision
     from perframe.execution.layer_check import Comparison
     from perframe.inspection.bisecting import Culprit
-    from perframe.model import Model
+    from perframe.ir import Model
 
 UNOPTIMIZED = "unoptimized"
 

@@ -253,7 +253,7 @@ def try_backend(name: str) -> Facts:
     import numpy as np
 
     import perframe as pf
-    from perframe.model import Value
+    from perframe.ir import Value
 
     shape = pf.DynamicTensorShape((4,))
     values = [Value(value, pf.DataType.FLOAT32, shape) for value in ("x", "y")]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perframe.inspection import ModelFacts
     from perframe.inspection.facts import Dims as Shape
     from perframe.inspection.facts import LayerFacts
-    from perframe.model import Model
+    from perframe.ir import Model
 
 FULLEST = 10  # layers that the report on memory lists
 

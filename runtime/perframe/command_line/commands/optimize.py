@@ -17,8 +17,8 @@ from perframe.command_line.units import bytes_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from perframe.model import Model
-    from perframe.model.report import OptimizationReport, Size
+    from perframe.ir import Model
+    from perframe.ir.report import OptimizationReport, Size
 
 REFUSALS = 8  # of one pass, on the screen
 

@@ -24,7 +24,7 @@ from perframe.command_line.progress import progress_bar
 
 if TYPE_CHECKING:
     from perframe.backends import BackendName
-    from perframe.model import Model
+    from perframe.ir import Model
     from perframe.profiling.profile import Profile
 
 

@@ -19,7 +19,7 @@ from perframe.errors import PerframeError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from perframe.model import Model
+    from perframe.ir import Model
     from perframe.quantization.measuring import QuantizationErrors
 
 SHOWN = 12  # layers on the screen

@@ -8,7 +8,7 @@ from onnx import TensorProto
 from perframe.importers.adapters import adapter, to_input
 from perframe.importers.onnx_node import Node, constant
 from perframe.importers.onnx_values import data_type
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.tensor import DataType
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.importers.onnx_node import Node, constant
-from perframe.model import Value
-from perframe.sizes.partial import PartialTensor
+from perframe.ir import Value
+from perframe.ir.sizes.partial import PartialTensor
 
 
 class Chain:

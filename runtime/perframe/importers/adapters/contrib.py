@@ -10,7 +10,7 @@ import numpy as np
 from perframe.importers.adapters import adapter
 from perframe.importers.adapters.chain import Chain
 from perframe.importers.onnx_node import Node, constant
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.tensor import DataType
 
 MICROSOFT = "com.microsoft::"

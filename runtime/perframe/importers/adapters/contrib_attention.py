@@ -10,7 +10,7 @@ from perframe.importers.adapters import adapter
 from perframe.importers.adapters.chain import Chain
 from perframe.importers.adapters.contrib import MICROSOFT
 from perframe.importers.onnx_node import Node, constant
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.tensor import DataType
 
 LOWEST = -3.4e38  # the score of a key that must not be read

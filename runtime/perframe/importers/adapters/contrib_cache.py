@@ -11,7 +11,7 @@ from perframe.importers.adapters.chain import Chain
 from perframe.importers.adapters.contrib import MICROSOFT
 from perframe.importers.adapters.contrib_attention import count, heads_last, lowest, rotate
 from perframe.importers.onnx_node import Node, constant
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.tensor import DataType
 
 

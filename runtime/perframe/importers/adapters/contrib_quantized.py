@@ -12,7 +12,7 @@ from perframe.importers.adapters.chain import Chain
 from perframe.importers.adapters.contrib import MICROSOFT, channels_first, channels_last
 from perframe.importers.adapters.quantized import whole
 from perframe.importers.onnx_node import Node
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.tensor import DataType
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from perframe.importers.adapters import adapter, to_data_types
 from perframe.importers.adapters.chain import Chain
 from perframe.importers.onnx_node import Node, constant
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.tensor import DataType
 
 MAX_ZERO_POINTS = 1 << 20  # no product has so many rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.model import Layer, Names, Value
+from perframe.ir import Layer, Names, Value
 from perframe.tensor import DataType
 
 

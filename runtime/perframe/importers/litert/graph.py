@@ -13,10 +13,10 @@ from perframe.importers.litert.builder import Builder
 from perframe.importers.litert.constants import constant_of, data_type
 from perframe.importers.litert.dilated import with_dilations
 from perframe.importers.litert.file import GraphInfo, LiteRTFile, Operation, Quantization, read
-from perframe.importers.litert.node import Node, plain_name
-from perframe.importers.litert.table import Entry, table
-from perframe.model import Model, Value
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.importers.litert.node import LiteRTNode, plain_name
+from perframe.importers.litert.table import ImportRule, table
+from perframe.ir import Model, Value
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 Array = NDArray[Any]
@@ -147,8 +147,8 @@ class Scope:
         tensor = self.graph.tensors[index]
         return f"{tensor.name}: {tensor.kind.lower()} {DynamicTensorShape(tensor.shape)}"
 
-    def _import(self, operation: Operation, entry: Entry) -> None:
-        node = Node(self, operation, entry.moves and self._is_exact(operation))
+    def _import(self, operation: Operation, entry: ImportRule) -> None:
+        node = LiteRTNode(self, operation, entry.moves and self._is_exact(operation))
         results = entry.adapter(node)
         listed = [results] if isinstance(results, Value) else list(results)
         if entry.family not in ("recurrent", "control"):  # there the activation lies within
@@ -161,7 +161,7 @@ class Scope:
             if tensor >= 0:
                 self.values[tensor] = self._kept(node, tensor, made)
 
-    def _kept(self, node: Node, tensor: int, value: Value) -> Value:
+    def _kept(self, node: LiteRTNode, tensor: int, value: Value) -> Value:
         """Return the stored form of an operator's result: quantized if the tensor is, and of its dtype."""
         spec, scales = value.spec, self.quantization(tensor)
         if scales is not None and spec.dtype is DataType.FLOAT32:

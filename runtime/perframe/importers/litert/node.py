@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.importers.litert.file import Operation, Quantization
-from perframe.layers.shape_arithmetic import listed
-from perframe.model import Value
-from perframe.sizes.partial import Dim, PartialTensor
+from perframe.ir import Value
+from perframe.ir.shape_arithmetic import listed
+from perframe.ir.sizes.partial import Dim, PartialTensor
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 
@@ -28,7 +28,7 @@ def plain_name(name: str) -> str:
     return name.partition(";")[0]
 
 
-class Node:
+class LiteRTNode:
     """One operator within a scope. With `exact` its adapter gets quantized numbers unchanged."""
 
     def __init__(self, scope: Scope, operation: Operation, exact: bool) -> None:

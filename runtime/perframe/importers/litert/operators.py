@@ -12,7 +12,7 @@ _NONE = ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES")
 
 
 @dataclass(frozen=True)
-class Operator:
+class LiteRTOperator:
     """One operator of the format. `group` is the file of its adapter in importers/litert/families."""
 
     name: str
@@ -26,17 +26,17 @@ class Operator:
         return self.name, "yes" if self.supported else "no", self.group, "yes" if self.quantized else ""
 
 
-def operators() -> list[Operator]:
+def operators() -> list[LiteRTOperator]:
     """Return the operators of the schema and the custom ones that are known, by name. Raises MissingExtraError."""
     from perframe.importers.litert.file import builtin_operators
 
     known = table()
     missing = [name for name in builtin_operators() if name not in known and name not in _NONE]
-    found = [Operator(name, True, entry.family, entry.moves) for name, entry in known.items()]
-    return sorted([*found, *(Operator(name, False) for name in missing)], key=lambda row: row.name)
+    found = [LiteRTOperator(name, True, entry.family, entry.moves) for name, entry in known.items()]
+    return sorted([*found, *(LiteRTOperator(name, False) for name in missing)], key=lambda row: row.name)
 
 
-def markdown(rows: list[Operator]) -> str:
+def markdown(rows: list[LiteRTOperator]) -> str:
     """Return the page docs/litert-operators.md: a row for each group."""
     groups: dict[str, list[str]] = {}
     for row in sorted(rows, key=lambda row: (not row.supported, row.group)):

@@ -9,17 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perframe.model import Value
+from perframe.ir import Value
 
 if TYPE_CHECKING:
-    from perframe.importers.litert.node import Node
+    from perframe.importers.litert.node import LiteRTNode
 
 Results = Value | Sequence[Value]
-Adapter = Callable[["Node"], Results]
+Adapter = Callable[["LiteRTNode"], Results]
 
 
 @dataclass(frozen=True)
-class Entry:
+class ImportRule:
     """How an operator is imported. With `moves` it only moves or chooses elements, and so takes quantized numbers."""
 
     adapter: Adapter
@@ -27,7 +27,7 @@ class Entry:
     moves: bool
 
 
-_TABLE: dict[str, Entry] = {}
+_TABLE: dict[str, ImportRule] = {}
 
 
 def operator(*names: str, moves: bool = False) -> Callable[[Adapter], Adapter]:
@@ -36,25 +36,27 @@ def operator(*names: str, moves: bool = False) -> Callable[[Adapter], Adapter]:
     def declare(adapter: Adapter) -> Adapter:
         for name in names:
             assert name not in _TABLE, f"{name} is declared twice"
-            _TABLE[name] = Entry(adapter, adapter.__module__.rpartition(".")[2], moves)
+            _TABLE[name] = ImportRule(adapter, adapter.__module__.rpartition(".")[2], moves)
         return adapter
 
     return declare
 
 
-def rows(layers: Mapping[str, str], adapter: Callable[[Node, str], Results], family: str, moves: bool = False) -> None:
+def rows(
+    layers: Mapping[str, str], adapter: Callable[[LiteRTNode, str], Results], family: str, moves: bool = False
+) -> None:
     """Declare operators that differ in one layer only: `layers` gives the layer by the operator's name."""
     for name, layer in layers.items():
         assert name not in _TABLE, f"{name} is declared twice"
-        _TABLE[name] = Entry(_with(adapter, layer), family.rpartition(".")[2], moves)
+        _TABLE[name] = ImportRule(_with(adapter, layer), family.rpartition(".")[2], moves)
 
 
-def _with(adapter: Callable[[Node, str], Results], layer: str) -> Adapter:
+def _with(adapter: Callable[[LiteRTNode, str], Results], layer: str) -> Adapter:
     return lambda node: adapter(node, layer)
 
 
 @functools.cache
-def table() -> Mapping[str, Entry]:
+def table() -> Mapping[str, ImportRule]:
     """All entries, by the operator's name in the schema, or the name of a custom operator."""
     from perframe.importers.litert import families
 

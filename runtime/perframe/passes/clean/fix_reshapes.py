@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from perframe.layers.base import normalize_axis
-from perframe.layers.shape_arithmetic import listed
-from perframe.model import Evaluate, Layer, Model, Value
-from perframe.model.report import refuse
-from perframe.sizes.partial import Dim
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.declaration import normalize_axis
+from perframe.ir.report import refuse
+from perframe.ir.shape_arithmetic import listed
+from perframe.ir.sizes.partial import Dim
 
 Entry = int | tuple[Value, int] | None  # a number, the dim of a value along an axis, or unknown
 SAME_SHAPE = ("Identity", "Cast", "LayerNormalization", "RMSNormalization", "Softmax", "Dropout")

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from perframe.model import Array, Evaluate, Layer, Model
-from perframe.model.report import refuse
+from perframe.ir import Array, Evaluate, Layer, Model
+from perframe.ir.report import refuse
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.passes.match import constant_of
-from perframe.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
 MAX_BYTES = 64 << 20  # folding one layer may add at most so many bytes to a model,

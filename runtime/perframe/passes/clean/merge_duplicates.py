@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from perframe.model import Evaluate, Layer, Model, Value
-from perframe.model.report import refuse
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.report import refuse
 
 MAX_BYTES = 4096  # of a constant that is compared with others
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.model import Evaluate, Layer, Model, Value
-from perframe.model.report import refuse
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.report import refuse
 from perframe.passes.match import constant_of
 
 SAME_ORDER = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")  # the elements stay in their order

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.layers.base import normalize_axis
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.declaration import normalize_axis
 from perframe.passes.match import constant_of
 
 

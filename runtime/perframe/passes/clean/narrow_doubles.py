@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.passes.clean import fold_constants
 from perframe.tensor import DataType
 

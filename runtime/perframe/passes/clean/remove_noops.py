@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perframe.model import Evaluate, Layer, Model
+from perframe.ir import Evaluate, Layer, Model
 
 
 def run(model: Model, evaluate: Evaluate) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from perframe.layers.base import normalize_axis
-from perframe.model import Layer, Model, Value
-from perframe.passes.patterns import Input, Op, Rules
+from perframe.ir import Layer, Model, Value
+from perframe.ir.declaration import normalize_axis
+from perframe.passes.patterns import AnyValue, Op, Rules
 
 run = Rules()
 
 
-@run.rule(Op("DFT", Op("Concat", Input("real"), Input("imaginary"), name="joined", shared=True), epilogue=True))
+@run.rule(Op("DFT", Op("Concat", AnyValue("real"), AnyValue("imaginary"), name="joined", shared=True), epilogue=True))
 def _simplify(model: Model, root: Layer, joined: Layer, real: Value, imaginary: Value) -> int:
     shapes = (real.spec.shape, imaginary.spec.shape)
     if root.inverse or root.onesided or len(joined.inputs) != 2:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from perframe.layers.arrangement import Arrangement
-from perframe.layers.base import normalize_axis
-from perframe.model import Layer, Value
+from perframe.ir import Layer, Value
+from perframe.ir.arrangement import Arrangement
+from perframe.ir.declaration import normalize_axis
+from perframe.ir.sizes.partial import Dim
 from perframe.passes.match import may_move, scalar
-from perframe.sizes.partial import Dim
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perframe.layers.epilogue import FAMILIES, Stage, parameters
-from perframe.model import Evaluate, Layer, Model, Value
-from perframe.model.report import refuse
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.epilogue import FAMILIES, Stage, parameters
+from perframe.ir.report import refuse
 from perframe.passes.match import scalar, sole_producer
 from perframe.tensor import DataType
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
 from perframe.passes.match import sole_producer
-from perframe.passes.patterns import Input, Op, Rules
+from perframe.passes.patterns import AnyValue, Op, Rules
 from perframe.tensor import DataType
 
 ADDEND = 3  # the index of a convolution's input for the addend
@@ -19,7 +19,7 @@ ADDEND = 3  # the index of a convolution's input for the addend
 run = Rules()
 
 
-@run.rule(Op("Add", Op(family="conv block_conv", name="conv"), Input("other"), in_any_order=True, epilogue=True))
+@run.rule(Op("Add", Op(family="conv block_conv", name="conv"), AnyValue("other"), in_any_order=True, epilogue=True))
 def _fuse(model: Model, root: Layer, conv: Layer, other: Value) -> int:
     if root.inputs[0] is root.inputs[1] or not _fits(conv, root, other):
         return 0

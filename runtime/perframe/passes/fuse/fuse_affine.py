@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
 from perframe.passes.match import channel_affine, constant_of, in_float32, may_fold
 from perframe.passes.patterns import Constant, Op, Rules
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from perframe.layers.base import normalize_axis
-from perframe.layers.epilogue import Stage
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.declaration import normalize_axis
+from perframe.ir.epilogue import Stage
 from perframe.passes.fuse.arrange import origin
 from perframe.passes.match import all_float32, may_fold, scalar
 

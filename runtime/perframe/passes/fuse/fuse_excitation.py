@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
 from perframe.passes.match import may_move
-from perframe.passes.patterns import Input, Op, Rules
+from perframe.passes.patterns import AnyValue, Op, Rules
 from perframe.passes.place.ranges import ranges
 
 FACTOR = 4  # the index of a convolution's input for the factors
@@ -18,7 +18,9 @@ FACTOR = 4  # the index of a convolution's input for the factors
 run = Rules()
 
 
-@run.rule(Op("Conv", Op("Mul", Input("source"), Input("factor"), in_any_order=True, name="scaling"), epilogue=True))
+@run.rule(
+    Op("Conv", Op("Mul", AnyValue("source"), AnyValue("factor"), in_any_order=True, name="scaling"), epilogue=True)
+)
 def _fuse(model: Model, root: Layer, scaling: Layer, source: Value, factor: Value) -> int:
     if root.inputs[FACTOR:] or not root.channels_last or not _fits(root, source, factor):
         return 0

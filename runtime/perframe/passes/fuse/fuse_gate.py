@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from perframe.layers.epilogue import FAMILIES, Stage
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.epilogue import FAMILIES, Stage
 from perframe.passes.fuse.fuse_activation import extended, stage_of
 from perframe.passes.match import all_float32, sole_producer
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from perframe.layers.geometry import NOT_SET
-from perframe.model import Evaluate, Layer, Model
-from perframe.model.report import refuse
+from perframe.ir import Evaluate, Layer, Model
+from perframe.ir.geometry import NOT_SET
+from perframe.ir.report import refuse
 from perframe.passes.match import constant_of
 
 OUTSIDE = {"Conv": 0.0, "AveragePool": 0.0, "MaxPool": -math.inf}  # the value that lies outside of an input

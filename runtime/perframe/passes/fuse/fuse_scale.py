@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.layers.epilogue import Stage
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
+from perframe.ir.epilogue import Stage
 from perframe.passes.fuse.fuse_activation import with_stages
 from perframe.passes.match import all_float32, may_fold, may_move, scalar
-from perframe.passes.patterns import Input, Op, Rules
+from perframe.passes.patterns import AnyValue, Op, Rules
 
 run = Rules()
-SCALING = Op("Mul Div", Input("first"), Input("second"), name="scaling")
+SCALING = Op("Mul Div", AnyValue("first"), AnyValue("second"), name="scaling")
 
 
 @run.rule(Op("MatMul", SCALING, epilogue=True))
@@ -19,7 +19,7 @@ def _left(model: Model, root: Layer, scaling: Layer, **_inputs: Value) -> int | 
     return _fuse(model, root, scaling, 0)
 
 
-@run.rule(Op("MatMul", Input("other"), SCALING, epilogue=True))
+@run.rule(Op("MatMul", AnyValue("other"), SCALING, epilogue=True))
 def _right(model: Model, root: Layer, scaling: Layer, **_inputs: Value) -> int | str:
     return _fuse(model, root, scaling, 1)
 

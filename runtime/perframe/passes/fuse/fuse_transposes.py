@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from perframe.model import Layer, Model, Value
-from perframe.passes.patterns import Input, Op, Rules
+from perframe.ir import Layer, Model, Value
+from perframe.passes.patterns import AnyValue, Op, Rules
 
 run = Rules()
-TURNED = Op("Transpose", Input("source"), name="turn")
+TURNED = Op("Transpose", AnyValue("source"), name="turn")
 
 
 @run.rule(Op("MatMul", TURNED, epilogue=True))
@@ -14,7 +14,7 @@ def _first(model: Model, root: Layer, turn: Layer, source: Value) -> int:
     return _fuse(model, root, turn, 0, "transA")
 
 
-@run.rule(Op("MatMul", Input("other"), TURNED, epilogue=True))
+@run.rule(Op("MatMul", AnyValue("other"), TURNED, epilogue=True))
 def _second(model: Model, root: Layer, turn: Layer, source: Value, other: Value) -> int:
     return _fuse(model, root, turn, 1, "transB")
 

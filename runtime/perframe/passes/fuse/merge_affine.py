@@ -5,8 +5,8 @@ Multiplications and additions of constants for each channel after it are merged 
 
 from __future__ import annotations
 
-from perframe.model import Evaluate, Layer, Model, Value
-from perframe.model.report import refuse
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.report import refuse
 from perframe.passes.match import channel_affine, in_float32, may_fold, sole_producer
 from perframe.tensor import DataType
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.layers.geometry import NOT_SET, Ints
-from perframe.model import Layer, Model
+from perframe.ir import Layer, Model
+from perframe.ir.geometry import NOT_SET, Ints
 from perframe.passes.match import channel_affine, constant_of, in_float32, may_fold
 from perframe.passes.patterns import Op, Rules
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.model import Array, Layer, Model
+from perframe.ir import Array, Layer, Model
 from perframe.passes.match import all_float32, constant_of, in_float32, may_fold
 from perframe.passes.patterns import Op, Rules
 

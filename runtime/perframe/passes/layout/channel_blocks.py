@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.layers.blocks import BLOCK, blocks_of
-from perframe.model import Evaluate, Layer, Model, Value
 from perframe.passes.layout.channel_order import Order, Rewrite, rank_of
 from perframe.passes.match import constant_of
 from perframe.tensor import DataType

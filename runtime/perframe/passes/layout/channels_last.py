@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from perframe.layers.channels_last import first, is_data, last
-from perframe.model import Evaluate, Layer, Model
+from perframe.ir import Evaluate, Layer, Model
+from perframe.ir.channels_last import first, is_data, last
 from perframe.passes.layout.channel_order import Rewrite, rank_of
 from perframe.tensor import DataType
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perframe.layers.channels_last import first, last
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.channels_last import first, last
 from perframe.passes.layout.channel_order import BY_OP, Rewrite, rank_of
 
 

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.ir import Layer, Model, Value
+from perframe.ir.sizes.partial import Dim
 from perframe.layers.einsum import Term, parse
-from perframe.model import Layer, Model, Value
 from perframe.passes.match import all_float32
-from perframe.passes.patterns import Input, Op, Rules
-from perframe.sizes.partial import Dim
+from perframe.passes.patterns import AnyValue, Op, Rules
 
 run = Rules()
 
 
-@run.rule(Op("Einsum", Input("x"), Input("y")))
+@run.rule(Op("Einsum", AnyValue("x"), AnyValue("y")))
 def _replace(model: Model, root: Layer, x: Value, y: Value) -> int:
     product = _product(model, root) if len(root.inputs) == 2 else None
     if product is None or not product.is_possible():

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.model import Layer, Model, Value
+from perframe.ir import Layer, Model, Value
 from perframe.passes.patterns import Op, Rules
 from perframe.tensor import DataType
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.ir import Layer, Model, Value
+from perframe.ir.geometry import NOT_SET
 from perframe.layers.blocks import BLOCK
 from perframe.layers.conv import transposed_pads
-from perframe.layers.geometry import NOT_SET
-from perframe.model import Layer, Model, Value
 from perframe.passes.match import all_float32, constant_of
 from perframe.passes.patterns import Op, Rules
 

@@ -5,7 +5,7 @@ Indices stay on the GPU. Those that do not fit are outside of any tensor, and ar
 
 from __future__ import annotations
 
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.passes.place.ranges import HELD, INT32, Range, ranges
 
 INDICES = {"Gather": 1, "GatherElements": 1, "GatherND": 1, "ScatterElements": 1, "ScatterND": 1}

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from perframe.ir import Layer, Model, Value
+from perframe.ir.sizes.partial import PartialTensor
+from perframe.ir.sizes.size import is_symbolic
 from perframe.layers.quantize import WHOLE_RANGES
-from perframe.model import Layer, Model, Value
 from perframe.passes.match import constant_of
-from perframe.sizes.partial import PartialTensor
-from perframe.sizes.size import is_symbolic
 from perframe.tensor import DataType
 
 Range = tuple[float, float]  # the least and the largest number

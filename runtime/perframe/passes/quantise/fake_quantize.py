@@ -5,15 +5,15 @@ The layer before it can then round its own results, and no bytes are stored.
 
 from __future__ import annotations
 
+from perframe.ir import Layer, Model, Value
 from perframe.layers.quantize import WHOLE_RANGES
-from perframe.model import Layer, Model, Value
-from perframe.passes.patterns import Input, Op, Rules
+from perframe.passes.patterns import AnyValue, Op, Rules
 from perframe.passes.quantise.quantization import quantization
 
 run = Rules()
 
 
-@run.rule(Op("DequantizeLinear", Op("QuantizeLinear", Input("x"), name="before", shared=True)))
+@run.rule(Op("DequantizeLinear", Op("QuantizeLinear", AnyValue("x"), name="before", shared=True)))
 def _round(model: Model, root: Layer, before: Layer, x: Value) -> int:
     there, back = quantization(before), quantization(root)
     if there is None or back is None:

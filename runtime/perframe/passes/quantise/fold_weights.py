@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perframe.model import Evaluate, Model
+from perframe.ir import Evaluate, Model
 from perframe.passes.clean.fold_constants import fold
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.layers.epilogue import apply
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.epilogue import apply
 from perframe.passes.match import constant_of, may_fold
 from perframe.passes.quantise.quantization import (
     Numbers,

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.layers.epilogue import apply
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.epilogue import apply
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.layers.quantize import WHOLE_RANGES
-from perframe.model import Evaluate, Layer, Model, Value
 from perframe.passes.match import constant_of
 from perframe.passes.quantise.quantization import (
     BYTES,
@@ -25,7 +26,6 @@ from perframe.passes.quantise.quantization import (
     numbers_of,
     quantization,
 )
-from perframe.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
 MOST_LAYERS = 16  # a table replaces at most so many layers

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.layers.blocks import BLOCK
-from perframe.model import Evaluate, Layer, Model, Value
 from perframe.passes.match import constant_of
 from perframe.passes.quantise.quantization import Numbers, whole_numbers
 from perframe.tensor import DataType

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from perframe.layers.epilogue import Stage, apply
-from perframe.model import Array, Evaluate, Layer, Model
+from perframe.ir import Array, Evaluate, Layer, Model
+from perframe.ir.epilogue import Stage, apply
 from perframe.passes.recognise.regions import Region, agree, is_plain_formula, regions, replace_region, within
 
 FUNCTIONS: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from perframe.layers.base import normalize_axis
-from perframe.model import Array, Evaluate, Layer, Model, Value
+from perframe.ir import Array, Evaluate, Layer, Model, Value
+from perframe.ir.declaration import normalize_axis
 from perframe.passes.match import channel_vector, constant_of, scalar
 from perframe.passes.recognise.regions import Region, agree, is_plain_formula, regions, replace_region, within
 from perframe.tensor import DataType

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from perframe.layers.base import normalize_axis
-from perframe.model import Evaluate, Layer, Model, Value
+from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.declaration import normalize_axis
 from perframe.passes.match import constant_of
 from perframe.tensor import DataType
 

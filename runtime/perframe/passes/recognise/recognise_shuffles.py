@@ -5,8 +5,8 @@ PyTorch's pixel_shuffle and pixel_unshuffle are exported that way (Shi et al., 2
 
 from __future__ import annotations
 
-from perframe.model import Layer, Model, Value
-from perframe.passes.patterns import Input, Op, Rules
+from perframe.ir import Layer, Model, Value
+from perframe.passes.patterns import AnyValue, Op, Rules
 
 # the order of the six dims, and which two of them are the block
 SHUFFLES = {
@@ -20,7 +20,7 @@ SHUFFLES = {
 run = Rules()
 
 
-@run.rule(Op("Reshape", Op("Transpose", Op("Reshape", Input("x"), name="first"), name="moved")))
+@run.rule(Op("Reshape", Op("Transpose", Op("Reshape", AnyValue("x"), name="first"), name="moved")))
 def _replace(model: Model, root: Layer, moved: Layer, first: Layer, x: Value) -> int:
     found = SHUFFLES.get(tuple(moved.perm or ()))
     given, dims, made = (value.spec.shape for value in (x, moved.x, root.output))

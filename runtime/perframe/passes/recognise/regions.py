@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perframe.errors import PerframeError
-from perframe.model import Array, Evaluate, Layer, Model, Value
+from perframe.ir import Array, Evaluate, Layer, Model, Value
 from perframe.passes.match import scalar
 from perframe.tensor import DataType
 

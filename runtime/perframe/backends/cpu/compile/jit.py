@@ -23,8 +23,8 @@ from typing import Any, cast
 from perframe.backends import winograd
 from perframe.backends.cpu.compile.compilers import Compilation, compile_error, compilers
 from perframe.backends.kernel_files import Entry, kernel_folder, read, write
+from perframe.ir.sizes import arithmetic
 from perframe.resources import resource
-from perframe.sizes import arithmetic
 from perframe.tensor.locks import new_lock
 
 _lock = new_lock()
@@ -256,7 +256,7 @@ def arguments(first: int, second: int, third: int) -> tuple[Any, ...]:
 @functools.cache
 def epilogue_text(stages: Any, name: str = "epilogue", first: int = 0) -> str:
     """Return the Python text of an epilogue: a function `name(x, p)`, with its parameters in `p` from `first` on."""
-    from perframe.layers.epilogue import compose, parameters
+    from perframe.ir.epilogue import compose, parameters
 
     functions, expression = compose(stages, "python")
     for index in range(len(parameters(stages))):

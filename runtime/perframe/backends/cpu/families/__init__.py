@@ -11,7 +11,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.errors import ModelError
-from perframe.layers.homes import read_family
+from perframe.ir.family_files import read_family
 
 Inputs = Sequence[Operand | None]
 Outputs = Sequence[Operand]

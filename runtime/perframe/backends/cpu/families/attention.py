@@ -17,9 +17,9 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
+from perframe.ir.geometry import View, row_major
+from perframe.ir.sizes.size import at_least, at_most
 from perframe.layers.attention import Attention, LinearState
-from perframe.layers.geometry import View, row_major
-from perframe.sizes.size import at_least, at_most
 
 WIDENS = True  # float16 is computed in float32
 

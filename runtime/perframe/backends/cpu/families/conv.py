@@ -27,8 +27,8 @@ from perframe.backends.cpu.lowering.lowering import (
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
+from perframe.ir.sizes.size import at_least, specialized
 from perframe.layers.conv import Convolution
-from perframe.sizes.size import at_least, specialized
 
 WIDENS = True  # float16 is computed in float32
 

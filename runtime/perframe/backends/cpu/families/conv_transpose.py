@@ -18,9 +18,9 @@ from perframe.backends.cpu.lowering.lowering import all_float32, window_words
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
+from perframe.ir.geometry import SlidingWindow
+from perframe.ir.sizes.size import specialized
 from perframe.layers.conv import Convolution
-from perframe.layers.geometry import SlidingWindow
-from perframe.sizes.size import specialized
 
 WIDENS = True  # float16 is computed in float32
 

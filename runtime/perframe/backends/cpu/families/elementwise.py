@@ -18,13 +18,13 @@ from perframe.backends.cpu.lowering.rows import walk
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.broadcasting import Elementwise, Float8Rules
+from perframe.ir.broadcasting import Elementwise, Float8Rules
+from perframe.ir.epilogue import parameters
+from perframe.ir.formula import keywords, name_in_text, translate
+from perframe.ir.geometry import row_major
+from perframe.ir.sizes.size import at_least, is_symbolic, known_factor
+from perframe.ir.vocabulary import abs, is_inf, sqrt, where
 from perframe.layers.elementwise import Pow
-from perframe.layers.epilogue import parameters
-from perframe.layers.formula import keywords, name_in_text, translate
-from perframe.layers.geometry import row_major
-from perframe.layers.vocabulary import abs, is_inf, sqrt, where
-from perframe.sizes.size import at_least, is_symbolic, known_factor
 from perframe.tensor import DataType
 
 CHUNK = 4096  # elements of a long row that one core takes at a time

@@ -14,8 +14,8 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.errors import BackendError
+from perframe.ir.geometry import row_major
 from perframe.layers.gather import Elements, Indexing, Tuples
-from perframe.layers.geometry import row_major
 from perframe.tensor import DataType
 
 

@@ -15,7 +15,7 @@ from perframe.backends.cpu.lowering.lowering import all_float32, sharing, step, 
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.geometry import in_dims, row_major
+from perframe.ir.geometry import in_dims, row_major
 from perframe.layers.grid import MODES, PADDINGS, AffineMap, Sampling
 
 WIDENS = True  # float16 is computed in float32

@@ -17,7 +17,7 @@ from perframe.backends.cpu.lowering.lowering import all_float32, epilogue, float
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.geometry import row_major
+from perframe.ir.geometry import row_major
 from perframe.layers.matmul import Product
 
 WIDENS = True  # float16 is computed in float32

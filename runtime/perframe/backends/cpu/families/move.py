@@ -15,7 +15,7 @@ from perframe.backends.cpu.lowering.rows import through, walk
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.geometry import View, collapse, row_major
+from perframe.ir.geometry import View, collapse, row_major
 
 
 def compute(layer: LayerLike, form: list[View] | None, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:

@@ -14,8 +14,8 @@ from perframe.backends.cpu.lowering.lowering import mover, sharing, step
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
+from perframe.ir.sizes.size import at_least, at_most
 from perframe.layers.pad import Padding
-from perframe.sizes.size import at_least, at_most
 
 
 def compute(layer: LayerLike, form: Padding, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:

@@ -28,8 +28,8 @@ from perframe.backends.cpu.lowering.lowering import (
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
+from perframe.ir.sizes.size import at_least, at_most
 from perframe.layers.pool import Pooling, Unpooling
-from perframe.sizes.size import at_least, at_most
 
 NEAR = 8192  # elements that stay in the first cache
 

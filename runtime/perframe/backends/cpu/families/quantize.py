@@ -14,8 +14,8 @@ from perframe.backends.cpu.lowering.lowering import SPLIT_ELEMENTS, sharing, ste
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
+from perframe.ir.sizes.size import at_least
 from perframe.layers.quantize import WHOLE_RANGES, OwnRange, Scaling
-from perframe.sizes.size import at_least
 from perframe.tensor import DataType
 
 CHUNK = 8192  # elements that one core takes at a time

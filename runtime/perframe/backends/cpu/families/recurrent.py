@@ -17,9 +17,9 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.epilogue import apply, parameters
+from perframe.ir.epilogue import apply, parameters
+from perframe.ir.sizes.size import at_least, at_most, is_less, specialized
 from perframe.layers.recurrent import Recurrence
-from perframe.sizes.size import at_least, at_most, is_less, specialized
 
 WIDENS = True  # float16 is computed in float32
 

@@ -15,7 +15,7 @@ from perframe.backends.cpu.lowering.lowering import sharing, step
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.formula import translate
+from perframe.ir.formula import translate
 from perframe.layers.reduce import Reduction, average, identity, keep
 from perframe.tensor import DataType
 

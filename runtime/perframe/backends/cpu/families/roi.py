@@ -16,7 +16,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.errors import BackendError, InputError
-from perframe.layers.geometry import row_major
+from perframe.ir.geometry import row_major
 from perframe.layers.roi import Regions
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large

@@ -15,7 +15,7 @@ from perframe.backends.cpu.lowering.lowering import element_size, sharing, step,
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.geometry import collapse, row_major
+from perframe.ir.geometry import collapse, row_major
 from perframe.layers.scatter import RowUpdate, Scattering
 from perframe.tensor import DataType
 

@@ -1,4 +1,4 @@
-"""Arithmetic of sizes: it turns an existing plan into one for other sizes (see perframe/sizes/arithmetic.py)."""
+"""Arithmetic of sizes: it turns an existing plan into one for other sizes (see perframe/ir/sizes/arithmetic.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from perframe.backends.cpu.kernels.request import (
     ROWS,
     VALUES,
 )
-from perframe.sizes.arithmetic import DIVIDE, LARGER, MULTIPLY_ADD, SMALLER, ZERO
+from perframe.ir.sizes.arithmetic import DIVIDE, LARGER, MULTIPLY_ADD, SMALLER, ZERO
 
 MOST = 4.0e18  # the largest number: larger ones may not fit into an int64
 

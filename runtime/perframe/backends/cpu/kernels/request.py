@@ -1,4 +1,4 @@
-"""The words of a request for the arithmetic that holds for some sizes (see sizes/arithmetic.py), and of its records."""
+"""The words of a request for the arithmetic that holds for some sizes (see ir/sizes/arithmetic.py), and of its records."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
-from perframe.sizes.size import at_least
+from perframe.ir.sizes.size import at_least
 from perframe.tensor import DataType
 
 FEW_ROWS = 5  # with fewer rows, AMX does not pay

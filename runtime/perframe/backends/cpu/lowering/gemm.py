@@ -18,10 +18,10 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
+from perframe.ir.epilogue import parameters
+from perframe.ir.geometry import SlidingWindow
+from perframe.ir.sizes.size import at_least, at_most, is_less, is_symbolic
 from perframe.layers.conv import Convolution
-from perframe.layers.epilogue import parameters
-from perframe.layers.geometry import SlidingWindow
-from perframe.sizes.size import at_least, at_most, is_less, is_symbolic
 
 Floats = NDArray[np.float32]
 

@@ -15,11 +15,11 @@ from perframe.backends.cpu.kernels.sizes import STRIP
 from perframe.backends.cpu.program.program import NativeStep, Table
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
-from perframe.layers.epilogue import Stage, parameters
-from perframe.layers.geometry import SlidingWindow, collapse, in_dims
-from perframe.layers.homes import own_kernel
-from perframe.sizes.size import at_least, is_symbolic, known_factor
-from perframe.sizes.tables import remembered
+from perframe.ir.epilogue import Stage, parameters
+from perframe.ir.family_files import own_kernel
+from perframe.ir.geometry import SlidingWindow, collapse, in_dims
+from perframe.ir.sizes.size import at_least, is_symbolic, known_factor
+from perframe.ir.sizes.tables import remembered
 from perframe.tensor import DataType
 
 FLOAT32 = DataType.FLOAT32

@@ -1,7 +1,7 @@
 """Recipes reuse the steps of a lowered layer, with other operands, for the layers that are like it.
 
 Planning spends most of its time on blocks, strides and the texts of kernels. Networks repeat themselves, and layers
-that differ only in names and weights (see `layers/twins.py`) have the same numbers.
+that differ only in names and weights (see `ir/equality.py`) have the same numbers.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from perframe.backends.cpu.program.program import CpuStep, NativeStep
 from perframe.backends.operand import Make, Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.twins import signature
-from perframe.sizes.tables import look_up
+from perframe.ir.equality import signature
+from perframe.ir.sizes.tables import look_up
 from perframe.tensor import DataType, Storage
 
 # the origin of an operand: ("given", 0), ("given", 1, "panels"), ("made", 0), ("scratch", 0) or ("fixed", storage)

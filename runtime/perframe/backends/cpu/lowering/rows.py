@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.operand import Operand
-from perframe.layers.geometry import Ints, row_major
+from perframe.ir.geometry import Ints, row_major
 from perframe.tensor import DataType, HostStorage
 
 

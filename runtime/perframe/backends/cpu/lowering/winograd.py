@@ -17,8 +17,8 @@ from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.backends.winograd import POINTS, transformed, transforms
+from perframe.ir.sizes.size import at_least, at_most, is_less
 from perframe.layers.conv import Convolution
-from perframe.sizes.size import at_least, at_most, is_less
 
 FEW_TILES = 12  # with fewer tiles, reading the weights, which have four times as many elements, costs too much
 MOST_TILES = BLOCK // (POINTS * PANEL) // ROWS * ROWS  # their products for a panel of columns fit on the stack

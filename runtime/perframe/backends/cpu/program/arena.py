@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from perframe.errors import BackendError, InputError
-from perframe.sizes.size import at_least, plain
+from perframe.ir.sizes.size import at_least, plain
 from perframe.tensor import DataType, Storage
 from perframe.tensor.checks import machine_bytes
 from perframe.tensor.guarded import guard

@@ -19,7 +19,7 @@ from perframe.backends.cpu.program.arena import Arena
 from perframe.backends.cpu.program.program import CpuProgram, CpuStep, NativeStep, PythonStep, Rows
 from perframe.backends.cpu.threads import helpers
 from perframe.backends.protocol import TimedRun
-from perframe.sizes.size import plain
+from perframe.ir.sizes.size import plain
 from perframe.tensor import HostStorage
 from perframe.tensor.storage import Storage, address_of
 

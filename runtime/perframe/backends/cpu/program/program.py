@@ -20,7 +20,7 @@ from perframe.backends.cpu.program.step_clock import StepClock
 from perframe.backends.cpu.threads import helpers
 from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.protocol import TimedRun
-from perframe.sizes.size import at_least, at_most, plain
+from perframe.ir.sizes.size import at_least, at_most, plain
 from perframe.tensor import HostStorage, Storage
 from perframe.tensor.storage import address_of
 

@@ -11,8 +11,8 @@ import numpy as np
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels import request as words
 from perframe.backends.cpu.kernels.request import CHOSEN
-from perframe.sizes.arithmetic import SizeArithmetic
-from perframe.sizes.open_dims import Positions, Shapes
+from perframe.ir.sizes.arithmetic import SizeArithmetic
+from perframe.ir.sizes.open_dims import Positions, Shapes
 from perframe.tensor.storage import address_of
 
 

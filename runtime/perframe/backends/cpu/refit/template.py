@@ -26,8 +26,8 @@ from perframe.backends.cpu.program.program import (
 from perframe.backends.cpu.refit.arithmetic import NativeArithmetic
 from perframe.backends.cpu.threads import helpers
 from perframe.errors import InputError
-from perframe.sizes.size import at_least, is_symbolic, plain
-from perframe.sizes.trace import Trace
+from perframe.ir.sizes.size import at_least, is_symbolic, plain
+from perframe.ir.sizes.trace import Trace
 from perframe.tensor import DataType, HostStorage, Storage
 from perframe.tensor.checks import too_large
 from perframe.tensor.storage import address_of

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from perframe.backends.gl.lowering.steps import GPU_DTYPES, Binding, Call, Tools
-from perframe.layers.homes import read_family
+from perframe.ir.family_files import read_family
 from perframe.tensor import DataType
 
 

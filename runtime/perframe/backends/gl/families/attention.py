@@ -15,8 +15,8 @@ from perframe.backends.gl.families import matmul, norm
 from perframe.backends.gl.families.join import joined
 from perframe.backends.gl.lowering.steps import Binding, Call, Tools
 from perframe.backends.operand import Operand
+from perframe.ir.geometry import View, row_major
 from perframe.layers.attention import Attention, LinearState
-from perframe.layers.geometry import View, row_major
 from perframe.layers.matmul import Product
 from perframe.layers.norm import Softmaxing
 from perframe.tensor import DataType

@@ -32,9 +32,9 @@ from perframe.backends.gl.lowering.steps import (
     window_params,
 )
 from perframe.backends.gl.texels import SHEETS
+from perframe.ir.geometry import SlidingWindow
 from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, IntoBlocks, blocks_of
-from perframe.layers.geometry import SlidingWindow
 
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
 

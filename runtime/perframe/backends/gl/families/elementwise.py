@@ -18,9 +18,9 @@ from perframe.backends.gl.lowering.steps import (
     kind_of,
     wrapped,
 )
-from perframe.layers.broadcasting import Elementwise
-from perframe.layers.formula import name_in_text, translate
-from perframe.layers.geometry import row_major
+from perframe.ir.broadcasting import Elementwise
+from perframe.ir.formula import name_in_text, translate
+from perframe.ir.geometry import row_major
 from perframe.tensor import DataType
 
 DTYPES = ALL_DTYPES  # results that do not fit wrap around

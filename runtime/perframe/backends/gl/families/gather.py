@@ -8,8 +8,8 @@ from typing import Any
 
 from perframe.backends.gl.lowering.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools
 from perframe.backends.operand import Operand
+from perframe.ir.geometry import row_major
 from perframe.layers.gather import Elements, Indexing, Tuples
-from perframe.layers.geometry import row_major
 from perframe.tensor import DataType
 
 DTYPES = ALL_DTYPES  # elements are only moved

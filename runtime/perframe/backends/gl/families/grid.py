@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools
-from perframe.layers.geometry import in_dims
+from perframe.ir.geometry import in_dims
 from perframe.layers.grid import MODES, PADDINGS, AffineMap, Sampling
 from perframe.tensor import DataType
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools
-from perframe.layers.geometry import View
+from perframe.ir.geometry import View
 
 DTYPES = ALL_DTYPES  # elements are only moved
 

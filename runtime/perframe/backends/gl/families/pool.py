@@ -9,8 +9,8 @@ import numpy as np
 
 from perframe.backends.gl.families.select import first_indices
 from perframe.backends.gl.lowering.steps import GPU_DTYPES, MOST_DIMS, Binding, Call, Tools, kind_of, window_params
+from perframe.ir.geometry import SlidingWindow, in_dims
 from perframe.layers.blocks import BLOCK
-from perframe.layers.geometry import SlidingWindow, in_dims
 from perframe.layers.pool import Pooling, Unpooling
 from perframe.layers.select import Selection
 from perframe.tensor import DataType

@@ -10,7 +10,7 @@ from typing import Any
 from perframe.backends.gl.lowering.steps import ALL_DTYPES, SMALL_DTYPES, Binding, Call, Functions, Tools, kind_of
 from perframe.backends.gl.lowering.together import LaneSharing, share
 from perframe.backends.operand import Operand
-from perframe.layers.formula import translate
+from perframe.ir.formula import translate
 from perframe.layers.quantize import WHOLE_RANGES
 from perframe.layers.reduce import Reduction
 from perframe.tensor import DataType

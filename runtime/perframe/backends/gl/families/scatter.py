@@ -12,7 +12,7 @@ from perframe.backends.gl.families.gather import addresses
 from perframe.backends.gl.families.select import first_indices
 from perframe.backends.gl.lowering.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools, wrapped
 from perframe.backends.operand import Operand
-from perframe.layers.geometry import row_major
+from perframe.ir.geometry import row_major
 from perframe.layers.scatter import RowUpdate, Scattering
 from perframe.layers.select import Selection
 from perframe.tensor import DataType

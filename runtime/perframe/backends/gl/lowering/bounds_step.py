@@ -11,7 +11,7 @@ from perframe.backends.gl.replay import CommandList
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
 from perframe.errors import BackendError, InferenceError
-from perframe.layers.bounds import Bounds
+from perframe.ir.bounds import Bounds
 from perframe.tensor import Storage, checks
 
 

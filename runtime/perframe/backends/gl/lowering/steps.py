@@ -19,9 +19,9 @@ from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.errors import InputError
+from perframe.ir.family_files import own_shader
+from perframe.ir.geometry import SlidingWindow, in_dims
 from perframe.layers import epilogue
-from perframe.layers.geometry import SlidingWindow, in_dims
-from perframe.layers.homes import own_shader
 from perframe.tensor import DataType, Storage
 
 Array = NDArray[Any]

@@ -9,7 +9,7 @@ from typing import Any
 from perframe.backends.gl.compile.program import Numbers, load_kernel
 from perframe.backends.gl.lowering.steps import NO_FUNCTIONS, Binding, Call, Functions, Tools
 from perframe.backends.operand import Operand
-from perframe.layers.homes import own_shader
+from perframe.ir.family_files import own_shader
 from perframe.tensor import DataType
 
 GROUP = 64  # invocations of a work group

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from perframe.importers.litert.node import Node
+from perframe.importers.litert.node import LiteRTNode
 from perframe.importers.litert.table import operator
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.tensor import DataType
 
 
 @operator("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5")
-def _non_max_suppression(node: Node) -> list[Value]:
+def _non_max_suppression(node: LiteRTNode) -> list[Value]:
     """The outputs have room for all boxes that are asked for; the last output counts those that were found."""
     soft = node.operation.code.endswith("V5")
     if soft and node.value(5).any():
@@ -31,28 +31,28 @@ def _non_max_suppression(node: Node) -> list[Value]:
     return [chosen, _room(node, found, most), count]
 
 
-def _row(node: Node, scores: Value) -> Value:
+def _row(node: LiteRTNode, scores: Value) -> Value:
     return node("Unsqueeze", scores, node.ints(0, 1))
 
 
-def _kept(node: Node, boxes: Value, scores: Value, most: int, overlap: Value, least: Value) -> Value:
+def _kept(node: LiteRTNode, boxes: Value, scores: Value, most: int, overlap: Value, least: Value) -> Value:
     """Return rows of (batch, class, box) for boxes (1, n, 4) and scores (1, classes, n). Empty rows are -1."""
     thresholds = (node("Reshape", name, node.ints(1)) for name in (overlap, least))
     return node("SuppressNonMaxima", boxes, scores, node.ints(most), *thresholds)
 
 
-def _column(node: Node, table: Value, column: int) -> Value:
+def _column(node: LiteRTNode, table: Value, column: int) -> Value:
     """Return a column of a table, with 0 for empty rows."""
     found = node("Gather", table, node.constant(column, np.int64), axis=1)
     return node("Max", found, node.constant(0, np.int64))
 
 
-def _filled(node: Node, table: Value) -> Value:
+def _filled(node: LiteRTNode, table: Value) -> Value:
     first = node("Gather", table, node.constant(0, np.int64), axis=1)
     return node("GreaterOrEqual", first, node.constant(0, np.int64))
 
 
-def _room(node: Node, rows: Value, most: int) -> Value:
+def _room(node: LiteRTNode, rows: Value, most: int) -> Value:
     """Return rows with zeros behind them, so that there are as many as were asked for."""
     (count,), rank = node.sizes(rows, 0), node.rank(rows)
     if count >= most:
@@ -61,7 +61,7 @@ def _room(node: Node, rows: Value, most: int) -> Value:
 
 
 @operator("TFLite_Detection_PostProcess")
-def _detection(node: Node) -> list[Value]:
+def _detection(node: LiteRTNode) -> list[Value]:
     """Decode boxes that are coded relative to anchors, and keep the best: (y, x, y, x), classes, scores, their number.
 
     The inputs are codes (1, n, 4), scores (1, n, classes) and anchors (n, 4), as middles and sizes.
@@ -87,7 +87,7 @@ def _detection(node: Node) -> list[Value]:
     return _listed(node, table, boxes, scores, most, bool(options.get("use_regular_nms")))
 
 
-def _listed(node: Node, table: Value, boxes: Value, scores: Value, most: int, by_class: bool) -> list[Value]:
+def _listed(node: LiteRTNode, table: Value, boxes: Value, scores: Value, most: int, by_class: bool) -> list[Value]:
     """Return the outputs for the kept rows, the best first."""
     filled, index = _filled(node, table), _column(node, table, 2)
     rows = node("Gather", node("Squeeze", scores, node.ints(0)), index)  # (kept, classes)
@@ -114,7 +114,7 @@ def _listed(node: Node, table: Value, boxes: Value, scores: Value, most: int, by
     return [*(node("Unsqueeze", _room(node, rows, most), batch) for rows in (corners, kinds, found)), number]
 
 
-def _decoded(node: Node, options: Mapping[str, Any]) -> Value:
+def _decoded(node: LiteRTNode, options: Mapping[str, Any]) -> Value:
     """Return boxes (1, n, 4) as (top, left, bottom, right)."""
     codes, anchors = node.x(0), node.x(2)
     scale = node.constant([options[f"{name}_scale"] for name in "yxhw"], np.float32)
@@ -126,7 +126,7 @@ def _decoded(node: Node, options: Mapping[str, Any]) -> Value:
     return node("Concat", node("Sub", center, half), node("Add", center, half), axis=-1)
 
 
-def _half(node: Node, value: Value, which: int) -> Value:
+def _half(node: LiteRTNode, value: Value, which: int) -> Value:
     return node("Slice", value, node.ints(2 * which), node.ints(2 * which + 2), node.ints(-1))
 
 

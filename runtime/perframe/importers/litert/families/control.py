@@ -8,14 +8,14 @@ import numpy as np
 
 from perframe.errors import ModelError
 from perframe.importers.litert.builder import Builder
-from perframe.importers.litert.node import Node
+from perframe.importers.litert.node import LiteRTNode
 from perframe.importers.litert.table import operator
-from perframe.model import Model, Value
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir import Model, Value
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 
-def body_of(node: Node, inner: Builder, outputs: Sequence[Value], own: Sequence[Value] = ()) -> Model:
+def body_of(node: LiteRTNode, inner: Builder, outputs: Sequence[Value], own: Sequence[Value] = ()) -> Model:
     """Return a body of these outputs. Its inputs are its own, and the values of outer graphs that it reads."""
     made: list[Value] = []
     for value in outputs:  # each output is the result of a layer of the body, and only once
@@ -25,14 +25,14 @@ def body_of(node: Node, inner: Builder, outputs: Sequence[Value], own: Sequence[
     return Model([*own, *inner.captures.values()], made, inner.layers, name=f"{node.like}, a body")
 
 
-def captures_of(node: Node, bodies: Sequence[Builder]) -> list[Value]:
+def captures_of(node: LiteRTNode, bodies: Sequence[Builder]) -> list[Value]:
     """Return the outer values that bodies read."""
     captured = dict.fromkeys(value for body in bodies for value in body.captures)
     return [node.builder.local(value) for value in captured]
 
 
 @operator("IF")
-def _if(node: Node) -> list[Value]:
+def _if(node: LiteRTNode) -> list[Value]:
     given = [node.raw(index) for index in range(1, len(node.operation.inputs))]
     inner = {name: Builder(node.builder) for name in ("then_branch", "else_branch")}
     bodies = {}
@@ -46,7 +46,7 @@ def _if(node: Node) -> list[Value]:
 
 
 @operator("WHILE", "STABLEHLO_WHILE")
-def _while(node: Node) -> list[Value]:
+def _while(node: LiteRTNode) -> list[Value]:
     """A loop whose body computes the next states, and then the condition. The first condition stands before it."""
     condition, body = (int(node.option(f"{name}SubgraphIndex")) for name in ("Cond", "Body"))
     given = [node.raw(index) for index in range(len(node.operation.inputs))]
@@ -86,19 +86,19 @@ def _loosened(spec: PartialTensor, declared: Sequence[int | None]) -> DynamicTen
 
 
 @operator("CALL")
-def _call(node: Node) -> list[Value]:
+def _call(node: LiteRTNode) -> list[Value]:
     given = [node.raw(index) for index in range(len(node.operation.inputs))]
     return node.scope.inline(int(node.option("Subgraph")), given)
 
 
 @operator("STABLEHLO_COMPOSITE")
-def _composite(node: Node) -> list[Value]:
+def _composite(node: LiteRTNode) -> list[Value]:
     """A composite names a graph that computes it from simpler operators."""
     given = [node.raw(index) for index in range(len(node.operation.inputs))]
     return node.scope.inline(int(node.option("DecompositionSubgraphIndex")), given)
 
 
 @operator("CALL_ONCE")
-def _call_once(node: Node) -> list[Value]:
+def _call_once(node: LiteRTNode) -> list[Value]:
     """A graph that prepares variables. Those operators are not supported, so there is nothing to prepare."""
     return []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.importers.litert.node import Node
+from perframe.importers.litert.node import LiteRTNode
 from perframe.importers.litert.table import operator, rows
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.tensor import DataType
 
 UNARY = {
@@ -64,11 +64,11 @@ LIMITS = {"RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0,
 COMPARISONS = ("Equal", "NotEqual", "GreaterOrEqual", "Greater", "LessOrEqual", "Less")  # by StableHLO's numbers
 
 
-def _unary(node: Node, layer: str) -> Value:
+def _unary(node: LiteRTNode, layer: str) -> Value:
     return node(layer, node.x(0))
 
 
-def _binary(node: Node, layer: str) -> Value:
+def _binary(node: LiteRTNode, layer: str) -> Value:
     return node(layer, node.x(0), node.x(1))
 
 
@@ -77,22 +77,22 @@ rows(BINARY, _binary, __name__)
 
 
 @operator(*LIMITS)
-def _limits(node: Node) -> Value:
+def _limits(node: LiteRTNode) -> Value:
     return node.clipped(node.x(0), *LIMITS[node.operation.code])
 
 
 @operator("LEAKY_RELU")
-def _leaky_relu(node: Node) -> Value:
+def _leaky_relu(node: LiteRTNode) -> Value:
     return node("LeakyRelu", node.x(0), alpha=float(node.option("Alpha", 0.0)))
 
 
 @operator("GELU")
-def _gelu(node: Node) -> Value:
+def _gelu(node: LiteRTNode) -> Value:
     return node("Gelu", node.x(0), approximate="tanh" if node.option("Approximate") else "none")
 
 
 @operator("ADD_N")
-def _add_n(node: Node) -> Value:
+def _add_n(node: LiteRTNode) -> Value:
     total, *rest = node.all()
     for other in rest:
         total = node("Add", total, other)
@@ -100,35 +100,35 @@ def _add_n(node: Node) -> Value:
 
 
 @operator("SQUARE")
-def _square(node: Node) -> Value:
+def _square(node: LiteRTNode) -> Value:
     return node("Mul", node.x(0), node.x(0))
 
 
 @operator("SQUARED_DIFFERENCE")
-def _squared_difference(node: Node) -> Value:
+def _squared_difference(node: LiteRTNode) -> Value:
     difference = node("Sub", node.x(0), node.x(1))
     return node("Mul", difference, difference)
 
 
 @operator("RSQRT", "STABLEHLO_RSQRT")
-def _rsqrt(node: Node) -> Value:
+def _rsqrt(node: LiteRTNode) -> Value:
     return node("Reciprocal", node("Sqrt", node.x(0)))
 
 
 @operator("STABLEHLO_CBRT")
-def _cube_root(node: Node) -> Value:
+def _cube_root(node: LiteRTNode) -> Value:
     x = node.x(0)
     root = node("Pow", node("Abs", x), node.number(1 / 3, x))
     return node("Mul", node("Sign", x), root)
 
 
 @operator("NOT_EQUAL")
-def _not_equal(node: Node) -> Value:
+def _not_equal(node: LiteRTNode) -> Value:
     return node("Not", node("Equal", node.x(0), node.x(1)))
 
 
 @operator("STABLEHLO_COMPARE")
-def _compare(node: Node) -> Value:
+def _compare(node: LiteRTNode) -> Value:
     name = COMPARISONS[node.option("ComparisonDirection")]
     if name == "NotEqual":
         return node("Not", node("Equal", node.x(0), node.x(1)))
@@ -136,7 +136,7 @@ def _compare(node: Node) -> Value:
 
 
 @operator("FLOOR_DIV")
-def _floor_div(node: Node) -> Value:
+def _floor_div(node: LiteRTNode) -> Value:
     a, b = node.x(0), node.x(1)
     if node.spec(a).dtype.is_float:
         return node("Floor", node("Div", a, b))
@@ -144,7 +144,7 @@ def _floor_div(node: Node) -> Value:
 
 
 @operator("FLOOR_MOD")
-def _floor_mod(node: Node) -> Value:
+def _floor_mod(node: LiteRTNode) -> Value:
     a, b = node.x(0), node.x(1)
     if not node.spec(a).dtype.is_float:
         return node("Mod", a, b)
@@ -152,12 +152,12 @@ def _floor_mod(node: Node) -> Value:
 
 
 @operator("STABLEHLO_REMAINDER")
-def _remainder(node: Node) -> Value:
+def _remainder(node: LiteRTNode) -> Value:
     return node("Mod", node.x(0), node.x(1), fmod=1)
 
 
 @operator("ATAN2")
-def _atan2(node: Node) -> Value:
+def _atan2(node: LiteRTNode) -> Value:
     """The quotient of the smaller by the larger number, so that it is at most 1 and never of a zero by a zero."""
     y, x = node.x(0), node.x(1)
     zero, one, half_turn, turn = (node.number(value, x) for value in (0.0, 1.0, np.pi / 2, np.pi))
@@ -172,35 +172,35 @@ def _atan2(node: Node) -> Value:
 
 
 @operator("BITWISE_XOR")
-def _bitwise_xor(node: Node) -> Value:
+def _bitwise_xor(node: LiteRTNode) -> Value:
     x = node.x(0)
     return node("Xor" if node.spec(x).dtype is DataType.BOOL else "BitwiseXor", x, node.x(1))
 
 
 @operator("STABLEHLO_AND")
-def _and(node: Node) -> Value:
+def _and(node: LiteRTNode) -> Value:
     x = node.x(0)
     return node("And" if node.spec(x).dtype is DataType.BOOL else "BitwiseAnd", x, node.x(1))
 
 
 @operator("STABLEHLO_OR")
-def _or(node: Node) -> Value:
+def _or(node: LiteRTNode) -> Value:
     x = node.x(0)
     return node("Or" if node.spec(x).dtype is DataType.BOOL else "BitwiseOr", x, node.x(1))
 
 
 @operator("RIGHT_SHIFT")
-def _right_shift(node: Node) -> Value:
+def _right_shift(node: LiteRTNode) -> Value:
     return node("BitShift", node.x(0), node.x(1), direction="RIGHT")
 
 
 @operator("STABLEHLO_SHIFT_LEFT")
-def _left_shift(node: Node) -> Value:
+def _left_shift(node: LiteRTNode) -> Value:
     return node("BitShift", node.x(0), node.x(1), direction="LEFT")
 
 
 @operator("SELECT", "SELECT_V2", "STABLEHLO_SELECT")
-def _select(node: Node) -> Value:
+def _select(node: LiteRTNode) -> Value:
     condition, a, b = node.x(0), node.x(1), node.x(2)
     rank = node.rank(a)
     if node.operation.code == "SELECT" and node.rank(condition) == 1 < rank:  # it chooses rows
@@ -209,28 +209,28 @@ def _select(node: Node) -> Value:
 
 
 @operator("STABLEHLO_CLAMP")
-def _clamp(node: Node) -> Value:
+def _clamp(node: LiteRTNode) -> Value:
     return node("Min", node("Max", node.x(1), node.x(0)), node.x(2))
 
 
 @operator("CAST", "STABLEHLO_CONVERT")
-def _cast(node: Node) -> Value:
+def _cast(node: LiteRTNode) -> Value:
     return node.cast(node.raw(0), node.scope.dtype(node.operation.outputs[0]))
 
 
 @operator("BITCAST")
-def _bitcast(node: Node) -> Value:
+def _bitcast(node: LiteRTNode) -> Value:
     return node("BitCast", node.raw(0), to=node.output_dtype())
 
 
 @operator("DEQUANTIZE", "QUANTIZE", "DENSIFY")
-def _as_it_is(node: Node) -> Value:
+def _as_it_is(node: LiteRTNode) -> Value:
     """The numbers stay; the scales of the input and the output say how they are stored."""
     return node.x(0)
 
 
 @operator("FAKE_QUANT")
-def _fake_quant(node: Node) -> Value:
+def _fake_quant(node: LiteRTNode) -> Value:
     """Round to the numbers that a quantization would keep. The range is moved so that zero is one of them."""
     x, low, high = node.x(0), float(node.option("Min", 0.0)), float(node.option("Max", 0.0))
     levels = 2 ** int(node.option("NumBits", 8)) - 1

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.importers.litert.node import Node
+from perframe.importers.litert.node import LiteRTNode
 from perframe.importers.litert.table import operator
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.tensor import DataType
 
 SEGMENTS = {"MAX": "max", "MIN": "min", "PROD": "mul", "SUM": "add"}
 
 
 @operator("GATHER", moves=True)
-def _gather(node: Node) -> Value:
+def _gather(node: LiteRTNode) -> Value:
     x, indices = node.x(0), node.long(node.raw(1))
     axis, batch = int(node.option("Axis")) % node.rank(x), int(node.option("BatchDims"))
     batch %= max(node.rank(indices), 1)
@@ -34,24 +34,24 @@ def _gather(node: Node) -> Value:
 
 
 @operator("GATHER_ND", moves=True)
-def _gather_nd(node: Node) -> Value:
+def _gather_nd(node: LiteRTNode) -> Value:
     return node("GatherND", node.x(0), node.long(node.raw(1)))
 
 
 @operator("EMBEDDING_LOOKUP")
-def _embedding_lookup(node: Node) -> Value:
+def _embedding_lookup(node: LiteRTNode) -> Value:
     return node("Gather", node.x(1), node.long(node.raw(0)))
 
 
 @operator("SCATTER_ND")
-def _scatter_nd(node: Node) -> Value:
+def _scatter_nd(node: LiteRTNode) -> Value:
     updates = node.x(1)
     zeros = node("ConstantOfShape", node.long(node.raw(2)), value=np.zeros(1, node.spec(updates).dtype.numpy))
     return node("ScatterND", zeros, node.long(node.raw(0)), updates, reduction="add")
 
 
 @operator("SPARSE_TO_DENSE")
-def _sparse_to_dense(node: Node) -> Value:
+def _sparse_to_dense(node: LiteRTNode) -> Value:
     """Indices are one number, a list of them, or one row of indices a value."""
     indices, values = node.long(node.raw(0)), node.x(2)
     rank = node.rank(indices)
@@ -65,7 +65,7 @@ def _sparse_to_dense(node: Node) -> Value:
 
 
 @operator("DYNAMIC_UPDATE_SLICE", "STABLEHLO_DYNAMIC_UPDATE_SLICE")
-def _dynamic_update_slice(node: Node) -> Value:
+def _dynamic_update_slice(node: LiteRTNode) -> Value:
     """The update is put where it begins, or as near as it fits."""
     x, update = node.x(0), node.x(1)
     rank = node.rank(x)
@@ -81,7 +81,7 @@ def _dynamic_update_slice(node: Node) -> Value:
 
 
 @operator("STABLEHLO_DYNAMIC_SLICE")
-def _dynamic_slice(node: Node) -> Value:
+def _dynamic_slice(node: LiteRTNode) -> Value:
     x, sizes = node.x(0), [int(size) for size in node.option("SliceSizes", ())]
     rank = node.rank(x)
     last = [all_ - size for all_, size in zip(node.sizes(x, *range(rank)), sizes, strict=True)]
@@ -92,7 +92,7 @@ def _dynamic_slice(node: Node) -> Value:
 
 
 @operator("ONE_HOT")
-def _one_hot(node: Node) -> Value:
+def _one_hot(node: LiteRTNode) -> Value:
     """An index outside of the depth gives a row without a one."""
     indices, axis = node.long(node.raw(0)), int(node.option("Axis", -1))
     depth = node("Reshape", node.long(node.raw(1)), node.ints())
@@ -106,18 +106,18 @@ def _one_hot(node: Node) -> Value:
 
 
 @operator("WHERE")
-def _where(node: Node) -> Value:
+def _where(node: LiteRTNode) -> Value:
     return node("Transpose", node("NonZero", node.x(0)), perm=(1, 0))
 
 
 @operator("UNIQUE")
-def _unique(node: Node) -> list[Value]:
+def _unique(node: LiteRTNode) -> list[Value]:
     values, _, places, _ = node.several(4, "Unique", node.x(0), sorted=0)
     return [values, places]
 
 
 @operator("BUCKETIZE")
-def _bucketize(node: Node) -> Value:
+def _bucketize(node: LiteRTNode) -> Value:
     """The number of boundaries that a value has reached."""
     x = node.x(0)
     bounds = node.constant(node.option("Boundaries", ()), np.float32)
@@ -126,7 +126,7 @@ def _bucketize(node: Node) -> Value:
 
 
 @operator("SEGMENT_SUM")
-def _segment_sum(node: Node) -> Value:
+def _segment_sum(node: LiteRTNode) -> Value:
     """Segments are numbered in ascending order; the last number decides how many there are."""
     ids = node.value(1)
     if ids.size and ids.min() < 0:
@@ -135,12 +135,12 @@ def _segment_sum(node: Node) -> Value:
 
 
 @operator(*(f"UNSORTED_SEGMENT_{kind}" for kind in SEGMENTS))
-def _unsorted_segments(node: Node) -> Value:
+def _unsorted_segments(node: LiteRTNode) -> Value:
     count = node("Reshape", node.long(node.raw(2)), node.ints(1))
     return _segments(node, count, SEGMENTS[node.operation.code.rpartition("_")[2]])
 
 
-def _segments(node: Node, count: Value, reduction: str) -> Value:
+def _segments(node: LiteRTNode, count: Value, reduction: str) -> Value:
     """Combine the rows of each segment. A spare row takes those whose number is negative."""
     x, ids = node.x(0), node.long(node.raw(1))
     dtype, rank, places = node.spec(x).dtype.numpy, node.rank(x), node.rank(ids)
@@ -159,7 +159,7 @@ def _segments(node: Node, count: Value, reduction: str) -> Value:
 
 
 @operator("MATRIX_DIAG")
-def _matrix_diag(node: Node) -> Value:
+def _matrix_diag(node: LiteRTNode) -> Value:
     x = node.x(0)
     (size,) = node.sizes(x, -1)
     node.check_room(size, size)
@@ -168,7 +168,7 @@ def _matrix_diag(node: Node) -> Value:
 
 
 @operator("MATRIX_SET_DIAG")
-def _matrix_set_diag(node: Node) -> Value:
+def _matrix_set_diag(node: LiteRTNode) -> Value:
     x = node.x(0)
     rows, columns = node.sizes(x, -2, -1)
     node.check_room(rows, columns)
@@ -178,7 +178,7 @@ def _matrix_set_diag(node: Node) -> Value:
 
 
 @operator("RANDOM_STANDARD_NORMAL", "RANDOM_UNIFORM")
-def _random(node: Node) -> Value:
+def _random(node: LiteRTNode) -> Value:
     """Numbers depend on the seed, and differ from those of other runtimes."""
     name = "RandomNormalLike" if node.operation.code == "RANDOM_STANDARD_NORMAL" else "RandomUniformLike"
     seeds = [int(node.option(name)) for name in ("Seed", "Seed2")]
@@ -187,7 +187,7 @@ def _random(node: Node) -> Value:
 
 
 @operator("MULTINOMIAL")
-def _multinomial(node: Node) -> Value:
+def _multinomial(node: LiteRTNode) -> Value:
     (count,) = node.axes(1)
     seeds = [int(node.option(name)) for name in ("Seed", "Seed2")]
     seeded = {"seed": float(seeds[0] * 31 + seeds[1])} if any(seeds) else {}

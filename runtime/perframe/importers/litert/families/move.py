@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.importers.litert.node import Node
+from perframe.importers.litert.node import LiteRTNode
 from perframe.importers.litert.table import operator
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.tensor import DataType
 
 END = 2**31 - 1
 
 
 @operator("RESHAPE", "STABLEHLO_RESHAPE", moves=True)
-def _reshape(node: Node) -> Value:
+def _reshape(node: LiteRTNode) -> Value:
     if node.has(1):
         shape = node.long(node.raw(1))
     else:
@@ -24,57 +24,57 @@ def _reshape(node: Node) -> Value:
 
 
 @operator("TRANSPOSE", moves=True)
-def _transpose(node: Node) -> Value:
+def _transpose(node: LiteRTNode) -> Value:
     return node("Transpose", node.x(0), perm=tuple(node.axes(1)))
 
 
 @operator("STABLEHLO_TRANSPOSE", moves=True)
-def _stablehlo_transpose(node: Node) -> Value:
+def _stablehlo_transpose(node: LiteRTNode) -> Value:
     return node("Transpose", node.x(0), perm=tuple(node.option("Permutation", ())))
 
 
 @operator("SQUEEZE", moves=True)
-def _squeeze(node: Node) -> Value:
+def _squeeze(node: LiteRTNode) -> Value:
     axes = node.option("SqueezeDims", ())
     return node("Squeeze", node.x(0), *([node.ints(*axes)] if axes else []))
 
 
 @operator("EXPAND_DIMS", moves=True)
-def _expand_dims(node: Node) -> Value:
+def _expand_dims(node: LiteRTNode) -> Value:
     return node("Unsqueeze", node.x(0), node.ints(*node.axes(1)))
 
 
 @operator("PACK", moves=True)
-def _pack(node: Node) -> Value:
+def _pack(node: LiteRTNode) -> Value:
     axis = int(node.option("Axis"))
     return node("Concat", *(node("Unsqueeze", name, node.ints(axis)) for name in node.all()), axis=axis)
 
 
 @operator("UNPACK", moves=True)
-def _unpack(node: Node) -> list[Value]:
+def _unpack(node: LiteRTNode) -> list[Value]:
     axis, count = int(node.option("Axis")), len(node.operation.outputs)
     parts = node.several(count, "Split", node.x(0), axis=axis, num_outputs=count)
     return [node("Squeeze", part, node.ints(axis)) for part in parts]
 
 
 @operator("CONCATENATION", moves=True)
-def _concatenation(node: Node) -> Value:
+def _concatenation(node: LiteRTNode) -> Value:
     return node("Concat", *node.all(), axis=int(node.option("Axis")))
 
 
 @operator("STABLEHLO_CONCATENATE", moves=True)
-def _stablehlo_concatenate(node: Node) -> Value:
+def _stablehlo_concatenate(node: LiteRTNode) -> Value:
     return node("Concat", *node.all(), axis=int(node.option("Dimension")))
 
 
 @operator("SPLIT", moves=True)
-def _split(node: Node) -> list[Value]:
+def _split(node: LiteRTNode) -> list[Value]:
     (axis,), count = node.axes(0), len(node.operation.outputs)
     return node.several(count, "Split", node.x(1), axis=axis, num_outputs=count)
 
 
 @operator("SPLIT_V", moves=True)
-def _split_v(node: Node) -> list[Value]:
+def _split_v(node: LiteRTNode) -> list[Value]:
     (axis,), sizes, count = node.axes(2), node.axes(1), len(node.operation.outputs)
     if -1 in sizes:
         rest = node.sizes(node.x(0), axis)[0] - sum(sizes) - 1
@@ -83,7 +83,7 @@ def _split_v(node: Node) -> list[Value]:
 
 
 @operator("SLICE", moves=True)
-def _slice(node: Node) -> Value:
+def _slice(node: LiteRTNode) -> Value:
     x, begin, size = node.x(0), node.long(node.raw(1)), node.long(node.raw(2))
     sizes = node.known(size)
     end = node("Add", begin, size)
@@ -94,7 +94,7 @@ def _slice(node: Node) -> Value:
 
 
 @operator("STRIDED_SLICE", moves=True)
-def _strided_slice(node: Node) -> Value:
+def _strided_slice(node: LiteRTNode) -> Value:
     """Each entry cuts a dim, adds one, drops one, or stands for all dims that no other entry names."""
     node.refuse("Offset")
     x, begin, end = node.x(0), node.long(node.raw(1)), node.long(node.raw(2))
@@ -122,7 +122,7 @@ def _strided_slice(node: Node) -> Value:
 
 
 def _cut(
-    node: Node,
+    node: LiteRTNode,
     x: Value,
     begin: Value,
     end: Value,
@@ -162,7 +162,7 @@ def _cut(
 
 
 @operator("STABLEHLO_SLICE", moves=True)
-def _stablehlo_slice(node: Node) -> Value:
+def _stablehlo_slice(node: LiteRTNode) -> Value:
     starts, ends, steps = (node.option(name, ()) for name in ("StartIndices", "LimitIndices", "Strides"))
     return node(
         "Slice", node.x(0), node.ints(*starts), node.ints(*ends), node.ints(*range(len(starts))), node.ints(*steps)
@@ -170,17 +170,17 @@ def _stablehlo_slice(node: Node) -> Value:
 
 
 @operator("TILE", moves=True)
-def _tile(node: Node) -> Value:
+def _tile(node: LiteRTNode) -> Value:
     return node("Tile", node.x(0), node.long(node.raw(1)))
 
 
 @operator("BROADCAST_TO", moves=True)
-def _broadcast_to(node: Node) -> Value:
+def _broadcast_to(node: LiteRTNode) -> Value:
     return node("Expand", node.x(0), node.long(node.raw(1)))
 
 
 @operator("STABLEHLO_BROADCAST_IN_DIM", moves=True)
-def _broadcast_in_dim(node: Node) -> Value:
+def _broadcast_in_dim(node: LiteRTNode) -> Value:
     axes, wanted = node.option("BroadcastDimensions", ()), node.output_shape()
     if None in wanted or sorted(axes) != list(axes):
         raise NotImplementedError(f"a broadcast to {wanted} along {axes} is not supported")
@@ -191,7 +191,7 @@ def _broadcast_in_dim(node: Node) -> Value:
 
 
 @operator("PAD", "PADV2", moves=True)
-def _pad(node: Node) -> Value:
+def _pad(node: LiteRTNode) -> Value:
     """A quantized tensor is padded with its zero, which need not be stored as 0."""
     x, value = node.x(0), None
     if node.operation.code == "PADV2":
@@ -201,7 +201,7 @@ def _pad(node: Node) -> Value:
     return node("Pad", x, _amounts(node), value)
 
 
-def _amounts(node: Node) -> Value:
+def _amounts(node: LiteRTNode) -> Value:
     """Return the pads, of shape (rank, 2) in the file, as all begins and then all ends."""
     pads = node.long(node.raw(1))
     known = node.known(pads)
@@ -211,7 +211,7 @@ def _amounts(node: Node) -> Value:
 
 
 @operator("MIRROR_PAD", moves=True)
-def _mirror_pad(node: Node) -> Value:
+def _mirror_pad(node: LiteRTNode) -> Value:
     if node.option("Mode") == 0:
         return node("Pad", node.x(0), _amounts(node), mode="reflect")
     x = node.x(0)  # symmetric: the border is repeated too
@@ -226,7 +226,7 @@ def _mirror_pad(node: Node) -> Value:
 
 
 @operator("STABLEHLO_PAD")
-def _stablehlo_pad(node: Node) -> Value:
+def _stablehlo_pad(node: LiteRTNode) -> Value:
     low, high, inner = (
         node.option(f"{name}Padding{end}", ()) for name, end in (("Edge", "Low"), ("Edge", "High"), ("Interior", ""))
     )
@@ -236,56 +236,56 @@ def _stablehlo_pad(node: Node) -> Value:
 
 
 @operator("SPACE_TO_DEPTH", moves=True)
-def _space_to_depth(node: Node) -> Value:
+def _space_to_depth(node: LiteRTNode) -> Value:
     return node.last(node("SpaceToDepth", node.first(node.x(0)), blocksize=int(node.option("BlockSize"))))
 
 
 @operator("DEPTH_TO_SPACE", moves=True)
-def _depth_to_space(node: Node) -> Value:
+def _depth_to_space(node: LiteRTNode) -> Value:
     return node.last(node("DepthToSpace", node.first(node.x(0)), blocksize=int(node.option("BlockSize"))))
 
 
 @operator("REVERSE_V2", moves=True)
-def _reverse(node: Node) -> Value:
+def _reverse(node: LiteRTNode) -> Value:
     axes = node.axes(1)
     ends = [node.ints(*(value for _ in axes)) for value in (-1, -END)]
     return node("Slice", node.x(0), *ends, node.ints(*axes), node.ints(*(-1 for _ in axes)))
 
 
 @operator("REVERSE_SEQUENCE", moves=True)
-def _reverse_sequence(node: Node) -> Value:
+def _reverse_sequence(node: LiteRTNode) -> Value:
     batch, time = int(node.option("BatchDim")), int(node.option("SeqDim"))
     return node("ReverseSequence", node.x(0), node.long(node.raw(1)), batch_axis=batch, time_axis=time)
 
 
 @operator("FILL", moves=True)
-def _fill(node: Node) -> Value:
+def _fill(node: LiteRTNode) -> Value:
     return node("Expand", node("Reshape", node.x(1), node.ints()), node.long(node.raw(0)))
 
 
 @operator("ZEROS_LIKE", moves=True)
-def _zeros_like(node: Node) -> Value:
+def _zeros_like(node: LiteRTNode) -> Value:
     x = node.x(0)
     return node("ConstantOfShape", node("Shape", x), value=np.zeros(1, node.spec(x).dtype.numpy))
 
 
 @operator("SHAPE")
-def _shape(node: Node) -> Value:
+def _shape(node: LiteRTNode) -> Value:
     return node.cast(node("Shape", node.raw(0)), node.output_dtype())
 
 
 @operator("RANK")
-def _rank(node: Node) -> Value:
+def _rank(node: LiteRTNode) -> Value:
     return node.constant(node.rank(node.raw(0)), np.int32)
 
 
 @operator("RANGE")
-def _range(node: Node) -> Value:
+def _range(node: LiteRTNode) -> Value:
     return node("Range", *(node("Reshape", name, node.ints()) for name in node.all()))
 
 
 @operator("STABLEHLO_IOTA")
-def _iota(node: Node) -> Value:
+def _iota(node: LiteRTNode) -> Value:
     shape, axis = node.output_shape(), int(node.option("IotaDimension"))
     if None in shape:
         raise NotImplementedError(f"its output's shape {shape} is not known")
@@ -296,7 +296,7 @@ def _iota(node: Node) -> Value:
 
 
 @operator("BROADCAST_ARGS")
-def _broadcast_args(node: Node) -> Value:
+def _broadcast_args(node: LiteRTNode) -> Value:
     """The shape to which two shapes broadcast: of each pair of dims the one that is not 1."""
     a, b = (node.long(node.raw(index)) for index in (0, 1))
     (first,), (second,) = node.sizes(a, 0), node.sizes(b, 0)
@@ -309,7 +309,7 @@ def _broadcast_args(node: Node) -> Value:
 
 
 @operator("SPACE_TO_BATCH_ND", moves=True)
-def _space_to_batch(node: Node) -> Value:
+def _space_to_batch(node: LiteRTNode) -> Value:
     blocks, pads = node.axes(1), node.value(2).reshape(-1, 2)
     x, count = node.x(0), len(blocks)
     rank = node.rank(x)
@@ -332,7 +332,7 @@ def _space_to_batch(node: Node) -> Value:
 
 
 @operator("BATCH_TO_SPACE_ND", moves=True)
-def _batch_to_space(node: Node) -> Value:
+def _batch_to_space(node: LiteRTNode) -> Value:
     blocks, crops = node.axes(1), node.value(2).reshape(-1, 2)
     x, count = node.x(0), len(blocks)
     rank = node.rank(x)
@@ -348,13 +348,13 @@ def _batch_to_space(node: Node) -> Value:
     return node("Slice", x, node.ints(*crops[:, 0]), node.ints(*ends), node.ints(*range(1, 1 + count)))
 
 
-def _zero(node: Node) -> int:
+def _zero(node: LiteRTNode) -> int:
     scales = node.quantization(0)
     return 0 if scales is None else int(scales.zero[0])
 
 
 @operator("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
-def _resize(node: Node) -> Value:
+def _resize(node: LiteRTNode) -> Value:
     bilinear = node.operation.code == "RESIZE_BILINEAR"
     corners, centers = bool(node.option("AlignCorners")), bool(node.option("HalfPixelCenters"))
     how = "align_corners" if corners else "half_pixel" if centers else "asymmetric"

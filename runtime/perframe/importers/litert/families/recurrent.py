@@ -8,10 +8,10 @@ import numpy as np
 
 from perframe.importers.litert.builder import Builder
 from perframe.importers.litert.families.control import body_of, captures_of
-from perframe.importers.litert.node import ACTIVATIONS, TANH, Node
+from perframe.importers.litert.node import ACTIVATIONS, TANH, LiteRTNode
 from perframe.importers.litert.table import operator
-from perframe.model import Value
-from perframe.sizes.partial import DynamicTensorShape
+from perframe.ir import Value
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
 NAMES = {0: ("Affine", 1.0), 1: ("Relu", None), TANH: ("Tanh", None), 6: ("Sigmoid", None)}
@@ -19,25 +19,25 @@ LAYER_NORMALIZATION = (20, 21, 22, 23)
 SATURATED = 9.1  # from here on tanh is 1 in float32
 
 
-def _joined(node: Node, names: list[Value]) -> Value:
+def _joined(node: LiteRTNode, names: list[Value]) -> Value:
     """Return the weights of the gates, one below the other, for one direction."""
     whole = names[0] if len(names) == 1 else node("Concat", *names, axis=0)
     return node("Unsqueeze", whole, node.ints(0))
 
 
 @operator("UNIDIRECTIONAL_SEQUENCE_LSTM")
-def _sequence_lstm(node: Node) -> Value:
+def _sequence_lstm(node: LiteRTNode) -> Value:
     _refuse_normalization(node)
     return _lstm(node, node.x(0), bool(node.option("TimeMajor")), 0, False)
 
 
-def _refuse_normalization(node: Node) -> None:
+def _refuse_normalization(node: LiteRTNode) -> None:
     if any(node.has(index) for index in LAYER_NORMALIZATION):
         raise NotImplementedError("layer normalization within an LSTM is not supported")
 
 
 @operator("BIDIRECTIONAL_SEQUENCE_LSTM")
-def _both_lstm(node: Node) -> list[Value] | Value:
+def _both_lstm(node: LiteRTNode) -> list[Value] | Value:
     """The weights of the backward direction lie 17 inputs behind those of the forward one."""
     if any(node.has(index) for index in range(39, 48)):
         raise NotImplementedError("auxiliary inputs are not supported")
@@ -47,7 +47,7 @@ def _both_lstm(node: Node) -> list[Value] | Value:
     return node("Concat", forward, backward, axis=-1) if node.option("MergeOutputs") else [forward, backward]
 
 
-def _lstm(node: Node, x: Value, time_major: bool, offset: int, backward: bool) -> Value:
+def _lstm(node: LiteRTNode, x: Value, time_major: bool, offset: int, backward: bool) -> Value:
     """ONNX lists the gates as input, output, forget, cell; the file as input, forget, cell, output."""
     if node.has(16 + offset):
         raise NotImplementedError("a projection within an LSTM is not supported")
@@ -79,7 +79,7 @@ def _lstm(node: Node, x: Value, time_major: bool, offset: int, backward: bool) -
     return made if time_major else node("Transpose", made, perm=(1, 0, 2))
 
 
-def _activations(node: Node) -> dict[str, Any]:
+def _activations(node: LiteRTNode) -> dict[str, Any]:
     kind = node.option("FusedActivationFunction")
     name, alpha = NAMES.get(kind, ("", None))
     if not name:
@@ -91,7 +91,7 @@ def _activations(node: Node) -> dict[str, Any]:
 
 
 def _by_steps(
-    node: Node, x: Value, weights: tuple[Value | None, ...], hidden: int, clip: float, backward: bool
+    node: LiteRTNode, x: Value, weights: tuple[Value | None, ...], hidden: int, clip: float, backward: bool
 ) -> Value:
     """Scan the steps, and clip the cells after each.
 
@@ -126,7 +126,7 @@ def _by_steps(
 
 
 @operator("LSTM")
-def _lstm_step(node: Node) -> Value:
+def _lstm_step(node: LiteRTNode) -> Value:
     """One step, from states of zeros. Its inputs are those of a sequence."""
     if node.option("KernelType") or len(node.operation.outputs) != 1:
         raise NotImplementedError("an LSTM with five inputs and four outputs (a basic kernel) is not supported")
@@ -136,12 +136,12 @@ def _lstm_step(node: Node) -> Value:
 
 
 @operator("UNIDIRECTIONAL_SEQUENCE_RNN")
-def _sequence_rnn(node: Node) -> Value:
+def _sequence_rnn(node: LiteRTNode) -> Value:
     return _rnn(node, node.x(0), bool(node.option("TimeMajor")), (1, 2, 3), False)
 
 
 @operator("BIDIRECTIONAL_SEQUENCE_RNN")
-def _both_rnn(node: Node) -> list[Value] | Value:
+def _both_rnn(node: LiteRTNode) -> list[Value] | Value:
     if any(node.has(index) for index in range(9, 12)):
         raise NotImplementedError("auxiliary inputs are not supported")
     major = bool(node.option("TimeMajor"))
@@ -151,13 +151,13 @@ def _both_rnn(node: Node) -> list[Value] | Value:
 
 
 @operator("RNN")
-def _rnn_step(node: Node) -> Value:
+def _rnn_step(node: LiteRTNode) -> Value:
     """One step, from a state of zeros."""
     made = _rnn(node, node("Unsqueeze", node.x(0), node.ints(0)), True, (1, 2, 3), False)
     return node("Squeeze", made, node.ints(0))
 
 
-def _rnn(node: Node, x: Value, time_major: bool, indices: tuple[int, int, int], backward: bool) -> Value:
+def _rnn(node: LiteRTNode, x: Value, time_major: bool, indices: tuple[int, int, int], backward: bool) -> Value:
     """The activation follows the layer in a file, and lies within the recurrence."""
     w, r, b = (node.x(index) for index in indices)
     (hidden,) = node.sizes(r, 1)
@@ -185,7 +185,7 @@ def _rnn(node: Node, x: Value, time_major: bool, indices: tuple[int, int, int], 
 
 
 @operator("SVDF")
-def _svdf(node: Node) -> Value:
+def _svdf(node: LiteRTNode) -> Value:
     """One step of a filter of low rank, from a memory of zeros: only the newest entry of the memory counts."""
     x, features, time = node.x(0), node.x(1), node.x(2)
     rank = int(node.option("Rank"))

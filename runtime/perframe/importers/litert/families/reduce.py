@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.importers.litert.node import Node
+from perframe.importers.litert.node import LiteRTNode
 from perframe.importers.litert.table import operator, rows
-from perframe.model import Value
+from perframe.ir import Value
 from perframe.tensor import DataType
 
 REDUCTIONS = {
@@ -18,14 +18,14 @@ REDUCTIONS = {
 }
 
 
-def _reduce(node: Node, layer: str) -> Value:
+def _reduce(node: LiteRTNode, layer: str) -> Value:
     return _reduced(node, layer, node.x(0))
 
 
 rows(REDUCTIONS, _reduce, __name__)
 
 
-def _reduced(node: Node, layer: str, x: Value) -> Value:
+def _reduced(node: LiteRTNode, layer: str, x: Value) -> Value:
     """Reduce first and drop the dims then: a reduction that keeps them can have its channels in either order."""
     rank, keeps = node.rank(x), bool(node.option("KeepDims"))
     axes = sorted({_axis(axis, rank) for axis in node.axes(1)})
@@ -44,52 +44,52 @@ def _axis(axis: int, rank: int) -> int:
 
 
 @operator("REDUCE_ANY", "REDUCE_ALL")
-def _logical(node: Node) -> Value:
+def _logical(node: LiteRTNode) -> Value:
     layer = "ReduceMax" if node.operation.code == "REDUCE_ANY" else "ReduceMin"
     numbers = node.cast(node.x(0), DataType.INT32)
     return node.cast(_reduced(node, layer, numbers), DataType.BOOL)
 
 
 @operator("ARG_MAX", "ARG_MIN")
-def _arg(node: Node) -> Value:
+def _arg(node: LiteRTNode) -> Value:
     layer = "ArgMax" if node.operation.code == "ARG_MAX" else "ArgMin"
     (axis,) = node.axes(1)
     return node(layer, node.x(0), axis=axis, keepdims=0)
 
 
 @operator("TOPK_V2")
-def _top_k(node: Node) -> list[Value]:
+def _top_k(node: LiteRTNode) -> list[Value]:
     count = node("Reshape", node.long(node.raw(1)), node.ints(1))
     return node.several(2, "TopK", node.x(0), count, axis=-1)
 
 
 @operator("CUMSUM")
-def _cumsum(node: Node) -> Value:
+def _cumsum(node: LiteRTNode) -> Value:
     (axis,) = node.axes(1)
     exclusive, reverse = int(node.option("Exclusive")), int(node.option("Reverse"))
     return node("CumSum", node.x(0), node.constant(axis, np.int64), exclusive=exclusive, reverse=reverse)
 
 
 @operator("SOFTMAX")
-def _softmax(node: Node) -> Value:
+def _softmax(node: LiteRTNode) -> Value:
     x, beta = node.x(0), float(node.option("Beta", 1.0))
     return node("Softmax", x if beta == 1 else node("Mul", x, node.number(beta, x)), axis=-1)
 
 
 @operator("LOG_SOFTMAX")
-def _log_softmax(node: Node) -> Value:
+def _log_softmax(node: LiteRTNode) -> Value:
     return node("LogSoftmax", node.x(0), axis=-1)
 
 
 @operator("L2_NORMALIZATION")
-def _l2_normalization(node: Node) -> Value:
+def _l2_normalization(node: LiteRTNode) -> Value:
     x = node.x(0)
     length = node("ReduceL2", x, node.ints(-1), keepdims=1)
     return node("Div", x, node("Max", length, node.number(1e-6, x)))
 
 
 @operator("LOCAL_RESPONSE_NORMALIZATION")
-def _local_response(node: Node) -> Value:
+def _local_response(node: LiteRTNode) -> Value:
     size = 2 * int(node.option("Radius")) + 1
     alpha, beta, bias = (float(node.option(name, 0.0)) for name in ("Alpha", "Beta", "Bias"))
     return node.last(node("LRN", node.first(node.x(0)), size=size, alpha=alpha * size, beta=beta, bias=bias))

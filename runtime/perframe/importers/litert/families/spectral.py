@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from perframe.importers.litert.node import Node
+from perframe.importers.litert.node import LiteRTNode
 from perframe.importers.litert.table import operator
-from perframe.model import Value
+from perframe.ir import Value
 
 
 @operator("RFFT2D")
-def _rfft2d(node: Node) -> Value:
+def _rfft2d(node: LiteRTNode) -> Value:
     height, width = node.axes(1)
     x = node("Unsqueeze", node.x(0), node.ints(-1))
     rows = node("DFT", x, node.constant(width, np.int64), node.constant(-2, np.int64), onesided=1)
@@ -18,10 +18,10 @@ def _rfft2d(node: Node) -> Value:
 
 
 @operator("REAL", "IMAG")
-def _part(node: Node) -> Value:
+def _part(node: LiteRTNode) -> Value:
     return node("Gather", node.raw(0), node.constant(int(node.operation.code == "IMAG"), np.int64), axis=-1)
 
 
 @operator("COMPLEX_ABS")
-def _complex_abs(node: Node) -> Value:
+def _complex_abs(node: LiteRTNode) -> Value:
     return node("ReduceL2", node.raw(0), node.ints(-1), keepdims=0)

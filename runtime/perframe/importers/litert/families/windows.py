@@ -6,15 +6,15 @@ Data has its channels last, and layers take them second: each layer stands betwe
 
 from __future__ import annotations
 
-from perframe.importers.litert.node import Node
+from perframe.importers.litert.node import LiteRTNode
 from perframe.importers.litert.table import operator, rows
-from perframe.model import Value
+from perframe.ir import Value
 
 PADDINGS = {0: "SAME_UPPER", 1: "VALID"}
 AXES = ("D", "H", "W")
 
 
-def _numbers(node: Node, prefix: str, rank: int, default: int = 1) -> tuple[int, ...]:
+def _numbers(node: LiteRTNode, prefix: str, rank: int, default: int = 1) -> tuple[int, ...]:
     """Return an option for each spatial axis: StrideH and StrideW, or such."""
     names = [f"{prefix}{axis}" for axis in AXES[3 - rank :]]
     found = tuple(int(node.option(name, default)) for name in names)
@@ -23,7 +23,7 @@ def _numbers(node: Node, prefix: str, rank: int, default: int = 1) -> tuple[int,
     return found
 
 
-def _windows(node: Node, rank: int) -> dict[str, object]:
+def _windows(node: LiteRTNode, rank: int) -> dict[str, object]:
     if "Pads" in node.operation.options:  # of a dilated convolution, see dilated.py
         return {"pads": node.option("Pads"), "strides": _numbers(node, "Stride", rank)}
     padding = PADDINGS.get(node.option("Padding"))
@@ -33,7 +33,7 @@ def _windows(node: Node, rank: int) -> dict[str, object]:
 
 
 @operator("CONV_2D", "CONV_3D", "DEPTHWISE_CONV_2D")
-def _conv(node: Node) -> Value:
+def _conv(node: LiteRTNode) -> Value:
     rank = 3 if node.operation.code == "CONV_3D" else 2
     if node.operation.code == "DEPTHWISE_CONV_2D":  # weights of (1, height, width, outputs)
         weights = node.weights(1, (3, 0, 1, 2))
@@ -58,7 +58,7 @@ def _conv(node: Node) -> Value:
 
 
 @operator("TRANSPOSE_CONV", "CONV_3D_TRANSPOSE")
-def _transpose_conv(node: Node) -> Value:
+def _transpose_conv(node: LiteRTNode) -> Value:
     """The output's shape is the first input; it decides where the window begins."""
     rank = 2 if node.operation.code == "TRANSPOSE_CONV" else 3
     # (outputs, height, width, depth), or (depth, height, width, outputs, channels)
@@ -89,11 +89,11 @@ def _transpose_conv(node: Node) -> Value:
     return node.last(made)
 
 
-def _pool(node: Node, layer: str) -> Value:
+def _pool(node: LiteRTNode, layer: str) -> Value:
     return node.last(node(layer, node.first(node.x(0)), **_window_of_pool(node)))
 
 
-def _window_of_pool(node: Node) -> dict[str, object]:
+def _window_of_pool(node: LiteRTNode) -> dict[str, object]:
     kernel = (int(node.option("FilterHeight")), int(node.option("FilterWidth")))
     return {"kernel_shape": kernel, **_windows(node, 2)}
 
@@ -103,13 +103,13 @@ rows({"MAX_POOL_2D": "MaxPool"}, _pool, __name__, moves=True)
 
 
 @operator("L2_POOL_2D")
-def _l2_pool(node: Node) -> Value:
+def _l2_pool(node: LiteRTNode) -> Value:
     x = node.first(node.x(0))
     return node.last(node("Sqrt", node("AveragePool", node("Mul", x, x), **_window_of_pool(node))))
 
 
 @operator("FULLY_CONNECTED")
-def _fully_connected(node: Node) -> Value:
+def _fully_connected(node: LiteRTNode) -> Value:
     node.refuse("WeightsFormat")
     x, shape = node.x(0), node.shape(node.x(0))
     weights = node.weights(1, (0, 1))
@@ -122,7 +122,7 @@ def _fully_connected(node: Node) -> Value:
 
 
 @operator("BATCH_MATMUL")
-def _batch_matmul(node: Node) -> Value:
+def _batch_matmul(node: LiteRTNode) -> Value:
     a, b = (
         _turned(node, node.x(index)) if node.option(option) else node.x(index)
         for index, option in ((0, "AdjX"), (1, "AdjY"))
@@ -130,6 +130,6 @@ def _batch_matmul(node: Node) -> Value:
     return node("MatMul", a, b)
 
 
-def _turned(node: Node, value: Value) -> Value:
+def _turned(node: LiteRTNode, value: Value) -> Value:
     rank = node.rank(value)
     return node("Transpose", value, perm=(*range(rank - 2), rank - 1, rank - 2))

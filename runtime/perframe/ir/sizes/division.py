@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from perframe.sizes.arithmetic import DIVIDE
-from perframe.sizes.polynomials import Terms, add, multiply, scale, subtract, without
-from perframe.sizes.scope import SizeScope
+from perframe.ir.sizes.arithmetic import DIVIDE
+from perframe.ir.sizes.polynomials import Terms, add, multiply, scale, subtract, without
+from perframe.ir.sizes.scope import SizeScope
 
 
 def quotient(scope: SizeScope, terms: Terms, divisor: Terms) -> Terms:

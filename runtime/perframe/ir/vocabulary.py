@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.sizes.size import at_least, at_most
+from perframe.ir.sizes.size import at_least, at_most
 
 _smaller, _larger = np.frompyfunc(at_most, 2, 1), np.frompyfunc(at_least, 2, 1)  # of symbolic sizes
 _erf = np.vectorize(math.erf, otypes=[np.float64])

@@ -6,11 +6,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perframe.layers.epilogue import Stage
-from perframe.layers.twins import inference_key, signature
-from perframe.model.layer import Layer
-from perframe.model.value import Value
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.epilogue import Stage
+from perframe.ir.equality import inference_key, signature
+from perframe.ir.layer import Layer
+from perframe.ir.sizes.partial import PartialTensor
+from perframe.ir.value import Value
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from perframe.sizes.arithmetic import LARGER, SMALLER
-from perframe.sizes.polynomials import Terms, subtract
+from perframe.ir.sizes.arithmetic import LARGER, SMALLER
+from perframe.ir.sizes.polynomials import Terms, subtract
 
 Answer = int | None  # the value of a polynomial; None in a scope without values
-Operation = tuple[int, Terms, Terms]  # an operation of sizes/arithmetic.py, and its two operands
+Operation = tuple[int, Terms, Terms]  # an operation of ir/sizes/arithmetic.py, and its two operands
 
 
 class NotKnownError(Exception):
@@ -27,7 +27,7 @@ class SizeScope(ABC):
 
     @abstractmethod
     def atom(self, operation: int, left: Terms, right: Terms, value: Answer) -> Any:
-        """Return the size that an operation of sizes/arithmetic.py makes of two polynomials."""
+        """Return the size that an operation of ir/sizes/arithmetic.py makes of two polynomials."""
 
     @abstractmethod
     def operation(self, atom: Any) -> Operation | None:

@@ -11,16 +11,16 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from perframe.errors import ModelError
-from perframe.model.dims import check_dims, shape_with
-from perframe.model.inference import Inference
-from perframe.model.layer import Layer
-from perframe.model.linking import linked
-from perframe.model.names import Names
-from perframe.model.order import Order
-from perframe.model.report import OptimizationReport
-from perframe.model.value import Array, Value
+from perframe.ir.dims import check_dims, shape_with
+from perframe.ir.inference import Inference
+from perframe.ir.layer import Layer
+from perframe.ir.linking import linked
+from perframe.ir.names import Names
+from perframe.ir.order import Order
+from perframe.ir.report import OptimizationReport
+from perframe.ir.sizes.partial import PartialTensor
+from perframe.ir.value import Array, Value
 from perframe.safety import notebooks
-from perframe.sizes.partial import PartialTensor
 
 Evaluate = Callable[[Layer, Sequence[Array | None]], list[Array]]
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from perframe.sizes.arithmetic import NEGATIVE, ZERO, Rows, SizeArithmetic
-from perframe.sizes.polynomials import Terms
-from perframe.sizes.scope import Answer, Operation, SizeScope
-from perframe.sizes.size import Size, is_symbolic, specialized
+from perframe.ir.sizes.arithmetic import NEGATIVE, ZERO, Rows, SizeArithmetic
+from perframe.ir.sizes.polynomials import Terms
+from perframe.ir.sizes.scope import Answer, Operation, SizeScope
+from perframe.ir.sizes.size import Size, is_symbolic, specialized
 
 LEAST = 2  # the least symbolic size; 0 and 1 stay plain numbers, since they decide broadcasting and emptiness
 _HELPERS = (str(Path(__file__).parent), str(Path(np.__file__).parent))  # their lines are not those that use a size

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from perframe.errors import ModelError
-from perframe.sizes.partial import Dim, DynamicTensorShape
+from perframe.ir.sizes.partial import Dim, DynamicTensorShape
 
 
 class Declared(Protocol):

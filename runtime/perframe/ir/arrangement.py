@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import floordiv
 
-from perframe.layers.geometry import View
-from perframe.sizes.partial import Dim, derived
+from perframe.ir.geometry import View
+from perframe.ir.sizes.partial import Dim, derived
 
 # (axis, step, size): `size` elements of one of the tensor's axes, `step` apart. A size of 0 stands for all elements of
 # the axis, and an axis of -1 for one repeated element

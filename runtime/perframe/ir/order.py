@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from perframe.model.layer import Layer
+from perframe.ir.layer import Layer
 
 
 class Order:

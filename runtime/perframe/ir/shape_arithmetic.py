@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.sizes.names import NAMES, is_known
-from perframe.sizes.partial import Dim, PartialTensor, dim_of
-from perframe.sizes.scope import NotKnownError
-from perframe.sizes.size import Size, is_symbolic
+from perframe.ir.sizes.names import NAMES, is_known
+from perframe.ir.sizes.partial import Dim, PartialTensor, dim_of
+from perframe.ir.sizes.scope import NotKnownError
+from perframe.ir.sizes.size import Size, is_symbolic
 from perframe.tensor import DataType
 
 Values = NDArray[Any]  # numbers; as objects also symbolic sizes, and None for an unknown value

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from perframe.errors import InferenceError, ModelError, PerframeError
-from perframe.layers.attributes import ANYTHING, Kind, kind_by_default, kind_of
-from perframe.layers.homes import family_at
-from perframe.layers.shape_arithmetic import FOLLOWED, MAX_VALUES, Values, is_followed, numbers_of
-from perframe.layers.traits import Drawn, Pointwise, Traits
-from perframe.sizes.partial import PartialTensor
-from perframe.sizes.size import is_symbolic, plain
+from perframe.ir.attributes import ANYTHING, Kind, kind_by_default, kind_of
+from perframe.ir.family_files import family_at
+from perframe.ir.shape_arithmetic import FOLLOWED, MAX_VALUES, Values, is_followed, numbers_of
+from perframe.ir.sizes.partial import PartialTensor
+from perframe.ir.sizes.size import is_symbolic, plain
+from perframe.ir.traits import Drawn, Pointwise, Traits
 from perframe.tensor import DataType, TensorShape
 from perframe.tensor.checks import too_large
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perframe.model.layer import Layer
-from perframe.model.value import Array, Value
+from perframe.ir.layer import Layer
+from perframe.ir.value import Array, Value
 
 
 def linked(

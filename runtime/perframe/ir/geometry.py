@@ -13,10 +13,10 @@ from typing import cast
 import numpy as np
 
 from perframe.errors import InferenceError
-from perframe.layers.shape_arithmetic import Values, numbers_of
-from perframe.sizes.partial import Dim, PartialTensor, derived
-from perframe.sizes.size import at_least, is_less, surely_less
-from perframe.sizes.tables import remembered
+from perframe.ir.shape_arithmetic import Values, numbers_of
+from perframe.ir.sizes.partial import Dim, PartialTensor, derived
+from perframe.ir.sizes.size import at_least, is_less, surely_less
+from perframe.ir.sizes.tables import remembered
 
 Ints = tuple[int, ...]
 MAX_PADDING = 2**30  # keeps indices into a padded input within int32, which kernels on a GPU use

@@ -2,7 +2,7 @@
 
 An atom is a size that a computation begins with, or the quotient, the minimum or the maximum of two polynomials. Code
 that computes with ints also computes with a `Size`. Its scope answers the questions on which code branches: the scope
-of names (sizes/names.py) from bounds alone, a trace (sizes/trace.py) from the values of one computation, with a guard.
+of names (ir/sizes/names.py) from bounds alone, a trace (ir/sizes/trace.py) from the values of one computation, with a guard.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any, TypeGuard
 
-from perframe.sizes.arithmetic import LARGER, SMALLER
-from perframe.sizes.division import quotient
-from perframe.sizes.polynomials import Terms, add, multiply, scale, subtract
-from perframe.sizes.scope import Answer, NotKnownError, SizeScope
+from perframe.ir.sizes.arithmetic import LARGER, SMALLER
+from perframe.ir.sizes.division import quotient
+from perframe.ir.sizes.polynomials import Terms, add, multiply, scale, subtract
+from perframe.ir.sizes.scope import Answer, NotKnownError, SizeScope
 
 MAX_TERMS = 64  # of a polynomial in a scope without values; one with more is not known
 MAX_PRODUCTS, MAX_DEGREE = 256, 64  # of two polynomials that are multiplied

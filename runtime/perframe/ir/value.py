@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from perframe.errors import ModelError
-from perframe.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
 if TYPE_CHECKING:
-    from perframe.model.layer import Layer
+    from perframe.ir.layer import Layer
 
 Array = NDArray[Any]
 

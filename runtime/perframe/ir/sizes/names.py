@@ -12,10 +12,10 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from perframe.sizes.arithmetic import DIVIDE, LARGER, SMALLER
-from perframe.sizes.polynomials import Terms, add, scale
-from perframe.sizes.scope import Answer, NotKnownError, Operation, SizeScope
-from perframe.sizes.size import Size, at_least, at_most
+from perframe.ir.sizes.arithmetic import DIVIDE, LARGER, SMALLER
+from perframe.ir.sizes.polynomials import Terms, add, scale
+from perframe.ir.sizes.scope import Answer, NotKnownError, Operation, SizeScope
+from perframe.ir.sizes.size import Size, at_least, at_most
 
 MAX_TEXT = 200  # characters of an atom or a dim; a longer one is not known
 _PLAIN = re.compile(r"[^\W\d][\w.]*")  # names that need no quotes in a text

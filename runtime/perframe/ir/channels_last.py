@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from perframe.errors import InferenceError
-from perframe.layers.base import Declaration, Known
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.declaration import Declaration, Known
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType, TensorShape
 
 T = TypeVar("T")

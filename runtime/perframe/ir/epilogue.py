@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perframe.layers.base import declaration
-from perframe.layers.formula import keywords, name_in_text, translate
+from perframe.ir.declaration import declaration
+from perframe.ir.formula import keywords, name_in_text, translate
 
 FAMILIES = (
     "conv",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from perframe.model.layer import Layer
-from perframe.model.model import Model
-from perframe.model.value import Array, Value
+from perframe.ir.layer import Layer
+from perframe.ir.model import Model
+from perframe.ir.value import Array, Value
 
 
 @dataclass(frozen=True, eq=False)

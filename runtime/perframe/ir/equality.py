@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from perframe.layers.shape_arithmetic import is_followed
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.shape_arithmetic import is_followed
+from perframe.ir.sizes.partial import PartialTensor
 
 MAX_VALUES = 64  # longer values that decide a shape are not compared
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InferenceError
-from perframe.sizes.division import exact_quotient
-from perframe.sizes.names import MAX_TEXT, NAMES, is_known, name_of, named, text_of, with_sizes
-from perframe.sizes.polynomials import Terms
-from perframe.sizes.scope import NotKnownError
-from perframe.sizes.size import Size, is_symbolic, specialized
+from perframe.ir.sizes.division import exact_quotient
+from perframe.ir.sizes.names import MAX_TEXT, NAMES, is_known, name_of, named, text_of, with_sizes
+from perframe.ir.sizes.polynomials import Terms
+from perframe.ir.sizes.scope import NotKnownError
+from perframe.ir.sizes.size import Size, is_symbolic, specialized
 from perframe.tensor import DataType, TensorShape
 
 Dim = int | str | None  # a number, an open dim by its name or formula, or an unknown one

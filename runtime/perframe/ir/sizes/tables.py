@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
-from perframe.sizes.size import SymbolicKeyError, is_symbolic
+from perframe.ir.sizes.size import SymbolicKeyError, is_symbolic
 
 Found = TypeVar("Found")
 

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from perframe.errors import InferenceError, ModelError
-from perframe.layers.attributes import Flag
-from perframe.layers.base import Attributes, Declaration, Known, full_name, register
-from perframe.layers.formula import keywords
-from perframe.layers.geometry import Ints, View, broadcast_strides, collapse
-from perframe.layers.shape_arithmetic import Values, each, numbers_of
-from perframe.sizes.partial import PartialTensor, broadcast
+from perframe.ir.attributes import Flag
+from perframe.ir.declaration import Attributes, Declaration, Known, full_name, register
+from perframe.ir.formula import keywords
+from perframe.ir.geometry import Ints, View, broadcast_strides, collapse
+from perframe.ir.shape_arithmetic import Values, each, numbers_of
+from perframe.ir.sizes.partial import PartialTensor, broadcast
 from perframe.tensor import DataType
 
 Formula = Callable[..., Any]

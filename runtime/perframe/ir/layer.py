@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from perframe.errors import InferenceError, ModelError, PerframeError
-from perframe.layers.base import Declaration, Known, declaration
-from perframe.layers.channels_last import Seen, channels_last_outputs, is_data
-from perframe.layers.epilogue import Stage
-from perframe.model.value import Value
-from perframe.sizes.partial import PartialTensor
+from perframe.ir.channels_last import Seen, channels_last_outputs, is_data
+from perframe.ir.declaration import Declaration, Known, declaration
+from perframe.ir.epilogue import Stage
+from perframe.ir.sizes.partial import PartialTensor
+from perframe.ir.value import Value
 
 _serials = itertools.count()
 
