@@ -17,6 +17,7 @@ import perframe as pf
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "recipes" / "a-layer-of-your-own.md"
+FUSION = ROOT / "docs" / "recipes" / "a-fusion.md"
 FILE = re.compile(r"^`([\w/.]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 METADATA = "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n"
 
@@ -24,13 +25,18 @@ METADATA = "Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the files that the page shows."""
-    found = FILE.findall(PAGE.read_text(encoding="utf-8"))
-    assert len(found) == 8
+    assert write_files(PAGE, tmp_path) == 8
+    return tmp_path
+
+
+def write_files(page: Path, folder: Path) -> int:
+    """Write the files that a page shows, and return how many they are."""
+    found = FILE.findall(page.read_text(encoding="utf-8"))
     for name, text in found:
-        path = tmp_path / name
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return tmp_path
+    return len(found)
 
 
 def run_in(folder: Path, *arguments: str) -> str:
@@ -82,12 +88,17 @@ def test_every_core_may_help_with_the_kernel(folder: Path) -> None:
     assert run_in(folder, "-c", code).strip() == "(1, 3, 200, 210)"
 
 
-def test_an_installed_package_is_found_by_its_entry_point(folder: Path) -> None:
-    write_model(folder / "blur.onnx")
+def install(folder: Path, entry_points: str) -> None:
+    """Make a folder an installed package with entry points."""
     info = folder / "mine-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(METADATA)
-    (info / "entry_points.txt").write_text("[perframe.layers]\nedge_blur = mine.layers.edge_blur\n")
+    (info / "entry_points.txt").write_text(entry_points)
+
+
+def test_an_installed_package_is_found_by_its_entry_point(folder: Path) -> None:
+    write_model(folder / "blur.onnx")
+    install(folder, "[perframe.layers]\nedge_blur = mine.layers.edge_blur\n")
     assert "my.domain::EdgeBlur" in run_in(folder, "-m", "perframe.command_line.cli", "inspect", "blur.onnx")
 
 
@@ -145,3 +156,24 @@ def test_a_mistake_in_lower_is_named(
     )
     said = run_in(folder, "-c", code)
     assert "layer 'blur' (my.domain::EdgeBlur) cannot be planned" in said and message in said
+
+
+def test_the_fusion_of_the_page_passes_its_tests(tmp_path: Path) -> None:
+    assert write_files(FUSION, tmp_path) == 2
+    said = run_in(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_fuse_negation.py")
+    assert "2 passed" in said
+
+
+def test_the_command_line_shows_refusals_of_an_installed_fusion(tmp_path: Path) -> None:
+    page = FUSION.read_text(encoding="utf-8")
+    (points,), (shown,) = (re.findall(rf"^```{kind}\n(.*?)^```$", page, re.M | re.S) for kind in ("toml", "console"))
+    write_files(FUSION, tmp_path)
+    install(tmp_path, points.replace('project.entry-points."perframe.passes"', "perframe.passes").replace('"', ""))
+    nodes = [("Neg", "x", "n"), ("Mul", "n factor", "y"), ("Exp", "x", "e"), ("Mul", "e factor", "z")]
+    made = [helper.make_node(op, given.split(), [out], name=out) for op, given, out in nodes]
+    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", 3]) for name in "xyz"]
+    factor = onnx.numpy_helper.from_array(np.array([1, 2, 3], np.float32), "factor")
+    graph = helper.make_graph(made, "small", ends[:1], ends[1:], [factor])
+    imports = [helper.make_opsetid("", 20)]
+    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=9), tmp_path / "m.onnx")
+    assert shown in run_in(tmp_path, "-m", "perframe.command_line.cli", "optimize", "m.onnx", "--explain")

@@ -7,8 +7,9 @@ from functional.table import CASES, Case
 
 ROWS = (calls_of_elements, calls_of_moves, calls_of_networks)  # each adds its rows to the table
 
-# tests of their own: random numbers, and a model inside
+# tests of their own: random numbers, a model inside, and any layer
 ELSEWHERE = {
+    "apply",
     "bernoulli",
     "forward",
     "multinomial",

@@ -193,3 +193,28 @@ def test_inputs_are_checked(give: Any, said: str) -> None:
     x = pf.FunctionalGraph().add_input("float32", (4, 3), "x")
     with pytest.raises(InputError, match=said):
         give(x)
+
+
+# --- layers without a function ---
+
+
+def test_any_layer_can_be_applied() -> None:
+    graph = pf.FunctionalGraph()
+    x = graph.add_input("float32", ("n", 4), "x")
+    first, second = F.apply("Split", x, num_outputs=2, axis=1)
+    model = graph.compile(y=F.apply("Swish", first, alpha=2.0), z=F.apply("Clip", second, None, 0.5))
+    assert {layer.name for layer in model.layers} == {"split", "swish", "clip"}
+    given = np.linspace(-2, 2, 8, dtype=np.float32).reshape(2, 4)
+    made = pf.run(model, {"x": given})
+    np.testing.assert_allclose(made["y"], given[:, :2] / (1 + np.exp(-2 * given[:, :2])), rtol=1e-5)
+    np.testing.assert_allclose(made["z"], np.minimum(given[:, 2:], 0.5))
+
+
+def test_what_does_not_fit_a_layer_is_named() -> None:
+    x = pf.FunctionalGraph().add_input("float32", (2,), "x")
+    with pytest.raises(pf.ModelError, match=r"there is no layer 'my\.domain::Nothing': import the file"):
+        F.apply("my.domain::Nothing", x)
+    with pytest.raises(pf.InferenceError, match=r"pf\.functional\.apply\(operator='Add'.*Add needs 2 input"):
+        F.apply("Add", x)
+    with pytest.raises(InputError, match=r"pf\.functional\.apply\(operator=3"):
+        F.apply(3, x)  # type: ignore[arg-type]

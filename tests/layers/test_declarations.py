@@ -181,3 +181,11 @@ def test_a_computed_output_that_the_rule_does_not_expect_is_an_error() -> None:
     case = Case("row", "Longer", [np.zeros(3, np.float32)], domain="my.domain")
     with pytest.raises(pf.InferenceError, match=r"the shape rule says \(3,\), and the computed output is \(6,\)"):
         check(case, "cpu")
+
+
+def test_a_result_is_a_dtype_or_a_name() -> None:
+    with pytest.raises(pf.ModelError, match="result='floaty' is neither a DataType nor an input"):
+
+        @pf.layers.elementwise((-9, 9), result="floaty", domain="test.result")
+        def Odd(x):  # type: ignore[no-untyped-def]
+            return x

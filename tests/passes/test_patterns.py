@@ -90,3 +90,25 @@ def test_layers_with_epilogues_match_only_if_asked() -> None:
     pf.passes.load_pass("fuse_activation")(model, evaluator())
     assert model.layers[0].epilogue
     assert len(matched(Op("MatMul"), model)) == 0 and len(matched(Op("MatMul", epilogue=True), model)) == 1
+
+
+@pytest.mark.parametrize("pattern", [Op("Mull"), Op("Mul", Op("Neg Nog")), Op(family="convolution")])
+def test_a_pattern_of_an_unknown_operator_is_an_error(pattern: Op) -> None:
+    run = Rules()
+    run.rule(pattern)(lambda model, root: 0)
+    for _ in range(2):
+        with pytest.raises(pf.ModelError, match="there is no such operator or family"):
+            run(model_of("Neg|x|y"), evaluator())
+
+
+def test_a_rule_takes_the_names_of_its_pattern() -> None:
+    with pytest.raises(TypeError, match=r"'source'; its pattern gives the model and \['root', 'x'\]"):
+        Rules().rule(Op("Neg", AnyValue("x")))(lambda model, root, source: 0)
+    Rules().rule(Op("Neg", AnyValue("x")))(lambda model, root, **found: 0)
+
+
+def test_a_rule_that_returns_nothing_is_an_error() -> None:
+    run = Rules()
+    run.rule(Op("Neg"))(lambda model, root: None)  # type: ignore[arg-type, return-value]
+    with pytest.raises(TypeError, match="returned None"):
+        run(model_of("Neg|x|y"), evaluator())

@@ -195,7 +195,11 @@ class _GraphWriter:
         return said
 
     def _add(self, layer: Layer) -> None:
-        parts = spelled(layer)
+        try:
+            parts = spelled(layer)
+        except ModelError as error:
+            self._refuse(layer, error)
+            return
         if len(parts) != 1 or parts[0] is not layer:
             for part in parts:
                 if find_declaration(part.op) is None:  # no shape rule; it makes what the layer made
@@ -206,7 +210,10 @@ class _GraphWriter:
         try:
             self.nodes.append(self._node(layer))
         except ModelError as error:
-            self._file.problems.append(f"{layer.name!r} ({layer.op}): {error}")
+            self._refuse(layer, error)
+
+    def _refuse(self, layer: Layer, error: ModelError) -> None:
+        self._file.problems.append(f"{layer.name!r} ({layer.op}): {error}")
 
     def _node(self, layer: Layer) -> onnx.NodeProto:
         given, made = ([None if v is None else v.spec for v in values] for values in (layer.inputs, layer.outputs))

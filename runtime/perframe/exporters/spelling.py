@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
+from perframe.exporters.formulas import of_formula
 from perframe.ir import Layer, Value
 from perframe.ir.channels_last import first, is_data, last
+from perframe.ir.declaration import find_declaration
 from perframe.ir.epilogue import Stage
 from perframe.tensor import DataType
 
@@ -35,13 +38,20 @@ def rule(*ops: str) -> Callable[[Rule], Rule]:
 
 
 def spelled(layer: Layer) -> list[Layer]:
-    """Return the layers that stand for a layer in ONNX; the layer itself, alone, if nothing replaces it."""
+    """Return the layers that stand for a layer in ONNX; the layer itself, alone, if nothing replaces it.
+
+    Raises ModelError if ONNX has no operators for its formula.
+    """
     if layer.epilogue:
         return _with_stages(layer)
     if layer.channels_last:
         return _channels_second(layer)
     found = _RULES.get(layer.op)
-    return [layer] if found is None else found(layer)
+    if found is not None:
+        return found(layer)
+    entry = find_declaration(layer.op)
+    is_formula = entry is not None and entry.formula is not None
+    return of_formula(layer) if is_formula and "::" not in layer.op and not onnx.defs.has(layer.op) else [layer]
 
 
 def _constant(array: Array, like: Value) -> Value:
@@ -205,16 +215,6 @@ def _mat_mul(layer: Layer) -> list[Layer]:
     plain = layer.changed(inputs=operands, outputs=[product], attributes={})
     after = [] if bias is None else [Layer("Add", f"{layer.name}/Add", [product, bias], layer.outputs)]
     return [*before, plain, *after]
-
-
-@rule("MultiplyAdd")
-def _multiply_add(layer: Layer) -> list[Layer]:
-    x, scale, shift = layer.inputs
-    product = Value(layer.output.name)
-    return [
-        Layer("Mul", layer.name, [x, scale], [product]),
-        Layer("Add", f"{layer.name}/Add", [product, shift], layer.outputs),
-    ]
 
 
 @rule("RotatePairs")

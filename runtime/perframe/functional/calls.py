@@ -14,7 +14,7 @@ from perframe.errors import InferenceError, InputError, PerframeError
 from perframe.functional.promotion import category, common_dtype
 from perframe.functional.tensor import FunctionalTensor, Given, of_array, to_tensor
 from perframe.ir import Layer, Value
-from perframe.ir.declaration import declaration
+from perframe.ir.declaration import Declaration, declaration
 from perframe.tensor import DataType
 
 P = ParamSpec("P")
@@ -60,6 +60,8 @@ def _call(name: str, names: inspect.Signature, given: tuple[Any, ...], named: di
 def _shown(value: Any) -> str:
     if isinstance(value, FunctionalTensor):
         return str(value.spec)
+    if isinstance(value, Declaration):
+        return value.name
     if isinstance(value, np.ndarray):
         return f"{value.dtype} array {value.shape}"
     if isinstance(value, (list, tuple)):
@@ -67,15 +69,22 @@ def _shown(value: Any) -> str:
     return f"{value!r:.100}"
 
 
-def apply_all(op: str, inputs: Sequence[Given | None], count: int, **attributes: Any) -> tuple[FunctionalTensor, ...]:
-    """Return the first `count` outputs of a new layer. Raises InferenceError if the inputs do not fit."""
+def apply_all(
+    op: str, inputs: Sequence[Given | None], count: int | None = None, **attributes: Any
+) -> tuple[FunctionalTensor, ...]:
+    """Return the first `count` outputs of a new layer, by default all.
+
+    Raises InferenceError if the inputs do not fit.
+    """
     given = [None if value is None else to_tensor(value) for value in inputs]
     while given and given[-1] is None:
         given.pop()
     given = _followed(given)
     specs = declaration(op).outputs_for([None if value is None else value.spec for value in given], attributes)
-    title = _calling.get() or op.lower()
-    made = [Value(f"{title}_{index}" if index else title) for index in range(count)]
+    title = _calling.get()
+    if title in ("", "apply"):
+        title = op.rpartition("::")[2].lower()
+    made = [Value(f"{title}_{index}" if index else title) for index in range(len(specs) if count is None else count)]
     Layer(op, title, [None if tensor is None else tensor.value for tensor in given], made, attributes)
     graph = graph_of([tensor for tensor in given if tensor is not None])
     for value, spec in zip(made, specs, strict=False):

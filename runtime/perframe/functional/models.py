@@ -1,4 +1,4 @@
-"""A model inside of another: its layers become layers of the graph."""
+"""A model inside of another, and layers that have no function: both become layers of the graph."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perframe.errors import InputError
-from perframe.functional.calls import function, graph_of
+from perframe.functional.calls import apply_all, function, graph_of
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 from perframe.ir import Array, Model, Value
+from perframe.ir.declaration import Declaration
 from perframe.ir.model import copy_bodies
 from perframe.ir.sizes.partial import PartialTensor
 
@@ -106,3 +107,17 @@ def _check_dims(model: Model, given: Mapping[str, FunctionalTensor]) -> None:
                         f"{model.name}: the dim {dim!r} is {before} in the input {first!r}, and {size} in "
                         f"{value.name!r}"
                     )
+
+
+@function
+def apply(
+    operator: Declaration | str, /, *inputs: Given | None, **attributes: Any
+) -> FunctionalTensor | tuple[FunctionalTensor, ...]:
+    """Return the output of any layer, or a tuple of its outputs.
+
+    `operator` is a layer that you declared, or a name: "HardSwish", "my.domain::SoftLimit". None stands for an absent
+    input. Raises InferenceError for inputs or attributes that do not fit, and ModelError if there is no such operator.
+    """
+    name = operator if isinstance(operator, str) else operator.name
+    made = apply_all(name, inputs, **attributes)
+    return made[0] if len(made) == 1 else made

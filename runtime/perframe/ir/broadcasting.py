@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from perframe.errors import InferenceError
+from perframe.errors import InferenceError, ModelError
 from perframe.ir.attributes import Flag
 from perframe.ir.declaration import Attributes, Declaration, Known, full_name, register
 from perframe.ir.formula import keywords
@@ -133,6 +133,8 @@ def elementwise(
         if result == "to":
             modes = Literal["up", "down", "nearest"]
             entry.add_attributes(to=(1, DataType), saturate=(1, Flag), round_mode=("up", modes))
+        elif not (result is None or isinstance(result, DataType) or result in (*entry.inputs, *entry.attributes)):
+            raise ModelError(f"{name}: result={result!r} is neither a DataType nor an input or an attribute")
         return register(entry)
 
     return declare

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib import import_module, metadata
+from importlib.util import find_spec
 from types import ModuleType
 
+from perframe.errors import InputError, ModelError
 from perframe.ir import Evaluate, Model
 from perframe.ir.report import OptimizationReport, PassReport, noting
-from perframe.passes import clean, fuse, layout, lower, place, quantise, recognise
 from perframe.passes.guard import Guard
 from perframe.passes.origins import Origins
 from perframe.passes.work import Sizes
 
 log = logging.getLogger("perframe")
+ENTRY_POINTS = "perframe.passes"  # the group in which an installed package names its modules with passes
 
 PASSES = (
     "inline_branches",
@@ -101,17 +105,58 @@ _ARRANGING = frozenset(
 Pass = Callable[[Model, Evaluate], int]
 
 
+_FOLDERS = ("clean", "recognise", "fuse", "layout", "quantise", "lower", "place")
+_added: dict[str, tuple[Pass, str]] = {}  # by name: the pass, and the pass after which it runs
+
+
+def add_pass(name: str, run: Pass, *, after: str) -> None:
+    """Let your own pass run in every `optimize`, after another pass.
+
+    A name that was added before is replaced. Raises InputError if perframe has a pass of this name, or no pass `after`.
+    """
+    if name in PASSES:
+        raise InputError(f"perframe has a pass {name!r}: choose another name")
+    before = after
+    while before in _added and before != name:
+        before = _added[before][1]
+    if before not in PASSES:
+        raise InputError(f"there is no pass {after!r} for {name!r} to run after; passes are {', '.join(pass_names())}")
+    _added[name] = run, after
+
+
+def pass_names() -> list[str]:
+    """Return the names of the passes that `optimize` runs, in their order."""
+    names = list(PASSES)
+    for name, (_, after) in _added.items():
+        names.insert(names.index(after) + 1, name)
+    return names
+
+
+@functools.cache
+def _import_installed() -> None:
+    """Import the modules with passes that installed packages name as entry points. Raises ModelError."""
+    for entry in metadata.entry_points(group=ENTRY_POINTS):
+        try:
+            entry.load()
+        except Exception as error:
+            raise ModelError(
+                f"the passes of an installed package cannot be imported from {entry.value}: {error}"
+            ) from error
+
+
 def module_of(name: str) -> ModuleType:
-    """Return the module of a pass. Raises LookupError."""
-    for folder in (clean, recognise, fuse, layout, quantise, lower, place):
-        module: ModuleType | None = getattr(folder, name, None)
-        if module is not None:
-            return module
+    """Import the module of one of perframe's passes. Raises LookupError."""
+    for folder in _FOLDERS:
+        path = f"{__name__}.{folder}.{name}"
+        if find_spec(path) is not None:
+            return import_module(path)
     raise LookupError(f"there is no pass {name!r}")
 
 
 def load_pass(name: str) -> Pass:
     """Return the pass of this name: it takes a model and a constant evaluator, and returns its number of changes."""
+    if name in _added:
+        return _added[name][0]
     found: Pass = module_of(name).run
     return found
 
@@ -160,6 +205,8 @@ def optimize(
     passes change the model: halving the number repeatedly finds a pass that is at fault. With `explain` the report says
     where each layer comes from. Returns the report, which `model.report` keeps. Raises PassError if a pass fails.
     """
+    _import_installed()
+    names = pass_names()
     runs: list[PassReport] = []
     for layer in model.walk():
         for which, body in layer.attributes.get("bodies", {}).items():
@@ -168,16 +215,16 @@ def optimize(
             where = f"{layer.name} {which}"
             runs += [replace(run, number=_numbered(run, runs), body=f"{where} {run.body}".strip()) for run in inner]
     number, sizes = _changes(runs), Sizes(model)
-    guard, origins = Guard(model, evaluate, "to optimize it"), Origins(model) if explain else None
+    guard, origins = Guard(model, evaluate, "to optimize it", _added), Origins(model) if explain else None
     with model.remembering(), sizes.remembering():
         before = size = sizes.measure()
         changed = True
         while changed:
             changed = False
-            for index, name in enumerate(PASSES):
+            for index, name in enumerate(names):
                 if number == stop_after:
                     break
-                progress(f"optimizes {len(model.layers)} layers: {name}", index / len(PASSES))
+                progress(f"optimizes {len(model.layers)} layers: {name}", index / len(names))
                 with noting() as refusals:
                     changes = guard.run(name, load_pass(name))
                 after = size

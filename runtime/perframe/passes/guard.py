@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from perframe.errors import ModelError, PassError, PerframeError
@@ -15,11 +15,11 @@ class Guard:
     """Runs the passes of one model. `purpose` says what they are for, as "to optimize it".
 
     An error of the file stays unchanged: its shapes do not fit together, or the values of its constants are wrong.
-    Every other error is a fault of a pass, and becomes a PassError.
+    Every other error is a fault of a pass, and becomes a PassError. `added` names the passes that are not perframe's.
     """
 
-    def __init__(self, model: Model, evaluate: Evaluate, purpose: str) -> None:
-        self._model, self._evaluate, self._purpose = model, evaluate, purpose
+    def __init__(self, model: Model, evaluate: Evaluate, purpose: str, added: Collection[str] = ()) -> None:
+        self._model, self._evaluate, self._purpose, self._added = model, evaluate, purpose, added
         self._changed: list[str] = []  # the passes that changed it
         self._of_values: PerframeError | None = None
         self._is_inferred = False  # whether the specs are those of the model as it is
@@ -67,9 +67,11 @@ class Guard:
     def _error(self, name: str, error: Exception) -> PassError:
         said = str(error) if isinstance(error, PerframeError) else f"{type(error).__name__}: {error}"
         before = f" after {', '.join(dict.fromkeys(self._changed))}" if self._changed else ""
+        own = [one for one in (*self._changed, name) if one in self._added]
+        fault = f"The fault may be in your pass {own[-1]!r}" if own else "This is a fault of perframe: please report it"
         return PassError(
             f"{self._model.name}: the pass {name!r}, which runs{before} {self._purpose}, failed: {said}"
-            f"{self._inconsistency(said)}. This is a fault of perframe: please report it. load(..., optimize=False) "
+            f"{self._inconsistency(said)}. {fault}. load(..., optimize=False) "
             "loads the model without passes, and `perframe optimize --stop-after N` stops before this one"
         )
 

@@ -15,9 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from itertools import permutations
 
+from perframe.errors import ModelError
 from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.declaration import find_declaration, registry
 from perframe.ir.report import refuse
 
 Found = Mapping[str, Layer | Value]
@@ -68,6 +71,22 @@ class Op:
         self.inputs, self.name, self.in_any_order = inputs, name, in_any_order
         self.epilogue, self.shared = epilogue, shared
 
+    @property
+    def names(self) -> set[str]:
+        """The names in the pattern."""
+        inner = (part.names if isinstance(part, Op) else {part.name} for part in self.inputs)
+        return {self.name, *(name for names in inner for name in names)} - {""}
+
+    def check(self) -> None:
+        """Raise ModelError for an operator or a family that does not exist: the pattern would never match."""
+        families = {entry.family for entry in registry().values()}
+        for name in sorted(self.ops | self.families):
+            if name not in families and find_declaration(name) is None:
+                raise ModelError(f"a pattern names {name!r}, and there is no such operator or family")
+        for part in self.inputs:
+            if isinstance(part, Op):
+                part.check()
+
     def find(self, value: Value | None, found: Found) -> Iterator[Found]:
         """Yield what is found with this value as the first output of the layer."""
         layer = None if value is None else value.producer
@@ -101,20 +120,30 @@ class Rules:
 
     def __init__(self) -> None:
         self._rules: list[tuple[Op, Rewrite]] = []
+        self._unchecked: list[Op] = []  # the operators of a later file may be declared after the rule
 
     def rule(self, pattern: Op) -> Callable[[Rewrite], Rewrite]:
         """Declare a rule. The function gets the model, the layer that the pattern begins with as `root`, and the
-        pattern's names.
+        pattern's names. Raises TypeError if its parameters are others.
         """
 
         def declare(rewrite: Rewrite) -> Rewrite:
+            names = ["root", *sorted(pattern.names)]
+            try:
+                signature(rewrite).bind(None, **dict.fromkeys(names))
+            except TypeError as error:
+                raise TypeError(f"{rewrite.__name__}: {error}; its pattern gives the model and {names}") from None
             self._rules.append((pattern, rewrite))
+            self._unchecked.append(pattern)
             return rewrite
 
         return declare
 
     def __call__(self, model: Model, evaluate: Evaluate) -> int:
-        """Rewrite, and return the number of changes."""
+        """Rewrite, and return the number of changes. Raises ModelError for an operator that does not exist."""
+        while self._unchecked:
+            self._unchecked[-1].check()
+            self._unchecked.pop()
         return sum(
             self._apply(model, layer, pattern, rewrite) for layer in model.walk() for pattern, rewrite in self._rules
         )
@@ -129,6 +158,8 @@ class Rules:
                 made = f"other layers read the result of {shared.name!r} too"
             if isinstance(made, str):
                 refuse(layer, made)
+            elif not isinstance(made, int):
+                raise TypeError(f"{rewrite.__name__} returned {made!r}, and not a number of changes or a reason")
             elif made:
                 return made
         return 0
