@@ -144,6 +144,7 @@ def _import_installed() -> None:
             ) from error
 
 
+@functools.cache
 def module_of(name: str) -> ModuleType:
     """Import the module of one of perframe's passes. Raises LookupError."""
     for folder in _FOLDERS:
