@@ -14,7 +14,7 @@ from passes.graphs import graph, node, random
 from perframe.backends.gl.context.device import device_for
 from perframe.backends.gl.program.timers import TimedWork
 from perframe.errors import InputError
-from perframe.plan.allowance import Allowance, Piece, Position, Spent, StepCosts
+from perframe.plan.budget import Budget, Piece, Position, Spent, StepCosts
 from perframe.plan.segments import SLICES_AHEAD
 from small import load
 from support import unavailable
@@ -80,8 +80,8 @@ def test_some_rows_of_a_layer_run(
 
     chosen = StepCosts.piece
 
-    def some(costs: StepCosts, at: Position, all_rows: int, count: int, allowance: Allowance) -> Piece:
-        chosen(costs, at, all_rows, count, allowance)
+    def some(costs: StepCosts, at: Position, all_rows: int, count: int, budget: Budget) -> Piece:
+        chosen(costs, at, all_rows, count, budget)
         step, row = at
         ran.append((row, all_rows))
         return step + 1 if all_rows == 1 else (row, min(rows, all_rows - row))
@@ -205,8 +205,8 @@ def test_models_with_loops_and_data_dependent_shapes(backend: str, backend_conte
 # --- what a step is expected to take ---
 
 
-def left_of(seconds: float, spent: float = 0.0) -> Allowance:
-    return Allowance(seconds, spent)
+def left_of(seconds: float, spent: float = 0.0) -> Budget:
+    return Budget(seconds, spent)
 
 
 def known(*seconds: float) -> StepCosts:
@@ -272,11 +272,11 @@ def test_costs_follow_what_is_measured() -> None:
     assert before < sum(costs.seconds) < 2 * before
 
 
-def test_an_allowance_is_spent_and_refilled() -> None:
-    allowance = Allowance(0.004)
-    allowance.spend(0.001, "a")
-    assert not allowance.is_spent and allowance.left == pytest.approx(0.003)
-    allowance.spend(0.003, "b")
-    taken = allowance.refill()
+def test_a_budget_is_spent_and_refilled() -> None:
+    budget = Budget(0.004)
+    budget.spend(0.001, "a")
+    assert not budget.is_spent and budget.left == pytest.approx(0.003)
+    budget.spend(0.003, "b")
+    taken = budget.refill()
     assert taken == pytest.approx(4) and (taken.longest, taken.longest_ms) == ("b", pytest.approx(3))
-    assert allowance.spent == 0
+    assert budget.spent == 0

@@ -13,7 +13,7 @@ from passes.graphs import graph, node, random
 from perframe.errors import ClosedError, InputError
 from perframe.host import App, ManualClock, Run, Script
 from perframe.host.blank import BlankSurface
-from perframe.plan.allowance import Spent
+from perframe.plan.budget import Spent
 
 
 class FakeWorker:

@@ -18,7 +18,7 @@ from perframe.execution.planned_part import PlannedPart
 from perframe.execution.report import MemoryUse
 from perframe.execution.static_branches import Branches, Decisions, follow_shapes
 from perframe.ir import Layer, Model, Subgraph
-from perframe.plan.allowance import Allowance, Stopwatch
+from perframe.plan.budget import Budget, Stopwatch
 
 Array = NDArray[Any]
 MAX_SETTLED = 256  # sets of input shapes whose branch decisions are remembered
@@ -92,21 +92,21 @@ class Parts:
         if given is not None:
             self._compare(values, given)
 
-    def spend(self, values: Values, allowance: Allowance) -> Iterator[None]:
-        """Run the parts, waiting for their steps, and yield whenever the allowance is spent."""
+    def spend(self, values: Values, budget: Budget) -> Iterator[None]:
+        """Run the parts, waiting for their steps, and yield whenever the budget is spent."""
         decided = self._settled_for(values) if self._branches else None
         if decided is not None:
-            yield from decided.spend(values, allowance)
+            yield from decided.spend(values, budget)
             return
         given, watch = self._begin(values), Stopwatch()
         for part in self._parts:
             if isinstance(part, PlannedPart):
-                yield from part.spend(values, allowance)
+                yield from part.spend(values, budget)
                 continue
             watch.lap()
             for layer in part.advance(values):
-                allowance.spend(watch.lap(), layer)
-                if allowance.is_spent:
+                budget.spend(watch.lap(), layer)
+                if budget.is_spent:
                     yield
                     watch.lap()
         if given is not None:

@@ -25,9 +25,9 @@ from perframe.ir import Subgraph, Value
 from perframe.ir.equality import signature
 from perframe.ir.sizes.open_dims import Shapes
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
-from perframe.plan.allowance import Allowance, Position, Stopwatch
+from perframe.plan.analysis import Analysis
+from perframe.plan.budget import Budget, Position, Stopwatch
 from perframe.plan.constants import ConstantPool
-from perframe.plan.inferred import Outline
 from perframe.plan.plan import LEAST_LENT, Plan
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
@@ -88,22 +88,22 @@ class PlannedPart:
                 begin = end
         values.update(plan.outputs)
 
-    def spend(self, values: Values, allowance: Allowance) -> Iterator[None]:
-        """Run the part, waiting for its steps, and yield whenever the allowance is spent."""
+    def spend(self, values: Values, budget: Budget) -> Iterator[None]:
+        """Run the part, waiting for its steps, and yield whenever the budget is spent."""
         watch, held = Stopwatch(), list[Tensor]()
         for layer in self.plan_ahead(values):
-            allowance.spend(watch.lap(), layer)
-            if allowance.is_spent:
+            budget.spend(watch.lap(), layer)
+            if budget.is_spent:
                 yield
                 watch.lap()
         plan = self._bound_plan(values, held)
-        allowance.spend(watch.lap(), "the inputs")
+        budget.spend(watch.lap(), "the inputs")
         for segment in plan.segments:
             at: Position = 0, 0
             while at[0] < len(segment):
-                if allowance.is_spent:
+                if budget.is_spent:
                     yield
-                after = segment.spend(at, allowance)
+                after = segment.spend(at, budget)
                 if after == at:  # what comes next does not fit into the rest of the frame
                     yield
                 at = after
@@ -279,8 +279,8 @@ class PlannedPart:
             value: PartialTensor(value.dtype, DynamicTensorShape(shape), decisive.get(value))
             for value, shape in zip(self.model.inputs, shapes, strict=True)
         }
-        outline = Outline(self.model, constants.known, specs, self._machine.evaluate, self._signatures, at)
-        return Planner(self.model, backend, host, constants, outline, self._machine.strict, at)
+        analysis = Analysis(self.model, constants.known, specs, self._machine.evaluate, self._signatures, at)
+        return Planner(self.model, backend, host, constants, analysis, self._machine.strict, at)
 
     @property
     def memory_use(self) -> MemoryUse:

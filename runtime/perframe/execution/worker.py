@@ -37,7 +37,7 @@ from perframe.execution.watchers import watchers
 from perframe.ir import Model
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.passes.prepared import prepared
-from perframe.plan.allowance import Allowance, Spent
+from perframe.plan.budget import Budget, Spent
 from perframe.plan.plan import Fallback
 from perframe.tensor import BackendType, DataType, Tensor, checks
 from perframe.tensor.locks import new_lock
@@ -188,13 +188,13 @@ class Worker:
         if budget_ms is None:
             return self._advance(values)
         check_budget(budget_ms)
-        return self._spend(values, Allowance(budget_ms / 1000))
+        return self._spend(values, Budget(budget_ms / 1000))
 
-    def _spend(self, values: Values, allowance: Allowance) -> Iterator[Spent]:
-        for _ in self._steps(values, self.parts.spend(values, allowance)):
+    def _spend(self, values: Values, budget: Budget) -> Iterator[Spent]:
+        for _ in self._steps(values, self.parts.spend(values, budget)):
             self._backend.flush()
-            yield allowance.refill()
-        last = allowance.refill()
+            yield budget.refill()
+        last = budget.refill()
         last.is_last = True
         yield last
 

@@ -1,4 +1,4 @@
-"""Twins: layers that differ in their operands only, as in the repeated blocks of most networks.
+"""Layers that are equal but for their operands, as in the repeated blocks of most networks.
 
 A plan infers and lowers such layers once.
 """

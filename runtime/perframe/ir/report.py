@@ -67,8 +67,8 @@ class OptimizationReport:
     """What `optimize` did to a model. `str(report)` is a table.
 
     `origins` says for each layer where it comes from, and `gone` lists the layers of the file that are in none of them:
-    they were folded into constants, merged with a twin, or had no effect. Both are empty unless `optimize` was asked to
-    explain.
+    they were folded into constants, merged with an equal layer, or had no effect. Both are empty unless `optimize` was
+    asked to explain.
     """
 
     before: ModelSize

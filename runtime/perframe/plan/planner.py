@@ -1,4 +1,4 @@
-"""Planning: from an outline, decide where each layer runs, give every value storage (which later values reuse when no
+"""Planning: from an analysis, decide where each layer runs, give every value storage (which later values reuse when no
 layer reads the value any more), and lower every layer to bound steps.
 """
 
@@ -16,8 +16,8 @@ from perframe.backends.protocol import Backend, Placing, Step, Workspace
 from perframe.errors import FallbackError
 from perframe.ir import Layer, Subgraph, Value
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.plan.analysis import Analysis
 from perframe.plan.constants import ConstantPool
-from perframe.plan.inferred import Outline
 from perframe.plan.placement import wide_layers_on_host
 from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
@@ -31,7 +31,7 @@ _reported: set[tuple[str, str]] = set()
 
 
 class Planner:
-    """Makes the plan of one outline."""
+    """Makes the plan of one analysis."""
 
     def __init__(
         self,
@@ -39,13 +39,13 @@ class Planner:
         backend: Backend,
         host: Backend,
         constants: ConstantPool,
-        outline: Outline,
+        analysis: Analysis,
         strict: bool,
         at: Callable[[str], None] | None = None,
     ) -> None:
         """`at` is called with the name of each layer before the layer is lowered."""
         self._model, self._backend, self._host, self._strict = model, backend, host, strict
-        self._constants, self._outline, self._root, self._at = constants, outline, outline.root, at
+        self._constants, self._analysis, self._root, self._at = constants, analysis, analysis.root, at
         self._operands: dict[tuple[Value, str], Operand] = {}
         self._workspaces: dict[str, Workspace] = {
             where.backend_type: where.workspace() for where in ([host] if backend is host else [host, backend])
@@ -75,16 +75,18 @@ class Planner:
             raise
 
     def _advance(self) -> Iterator[str]:
-        model, layers = self._model, self._outline.layers
+        model, layers = self._model, self._analysis.layers
         if self._backend is not self._host:
-            self._host_layers = wide_layers_on_host(layers, self._outline, model.inputs)
+            self._host_layers = wide_layers_on_host(layers, self._analysis, model.inputs)
         backends = [self._choose(layer) for layer in layers]
         self._keeps = self._shared_beyond(layers, backends)
         self._placing = self._backend if isinstance(self._backend, Placing) else None
         self._sharing = None
         if self._placing is not None:
-            self._sharing = Sharing(self._outline, self._placing, self._described, self._described_outputs, self._keeps)
-        self._ends = self._outline.ends if self._sharing is None else self._sharing.ends
+            self._sharing = Sharing(
+                self._analysis, self._placing, self._described, self._described_outputs, self._keeps
+            )
+        self._ends = self._analysis.ends if self._sharing is None else self._sharing.ends
         for value in model.inputs:
             self._homes[value.name] = self._input_home(value, layers, backends)
             self._inputs[value.name] = self._lasting(value, self._homes[value.name])
@@ -103,7 +105,7 @@ class Planner:
             return keeps
         made: dict[Value, Backend] = {}
         for layer, backend in zip(layers, backends, strict=True):
-            if not self._outline.is_alias(layer):
+            if not self._analysis.is_alias(layer):
                 keeps.update(v for v in map(self._root, layer.operands) if made.get(v, backend) is not backend)
                 made.update(dict.fromkeys(layer.results, backend))
         return keeps
@@ -115,7 +117,7 @@ class Planner:
 
     def _separate(self, value: Value, name: str, backend: Backend) -> Operand:
         """Return an operand like a value, with storage of its own."""
-        spec, shape = self._outline.known[value], self._outline.shape(value)
+        spec, shape = self._analysis.known[value], self._analysis.shape(value)
 
         def make() -> Storage:
             storage = backend.alloc(shape, spec.dtype)
@@ -126,7 +128,7 @@ class Planner:
 
     def _shared(self, value: Value, backend: Backend) -> Operand:
         """Make an operand whose storage lies in the workspace."""
-        dtype, shape = self._outline.known[value].dtype, self._outline.shape(value)
+        dtype, shape = self._analysis.known[value].dtype, self._analysis.shape(value)
         operand = Operand(value.name, shape, dtype, storage=self._workspaces[backend.backend_type].take(shape, dtype))
         self._operands[value, backend.backend_type] = operand
         return operand
@@ -148,7 +150,7 @@ class Planner:
         """Make the operand of a value that lies within another. The first such value allocates the whole storage."""
         key = (within.whole, backend.backend_type)
         whole = self._operands[key] if key in self._operands else self._made(within.whole, backend)
-        dtype, shape = self._outline.known[value].dtype, self._outline.shape(value)
+        dtype, shape = self._analysis.known[value].dtype, self._analysis.shape(value)
         assert self._placing is not None
         storage = self._placing.part(whole.storage, within.range, shape, dtype)
         operand = Operand(value.name, shape, dtype, storage=storage, part=within.range)
@@ -163,7 +165,7 @@ class Planner:
         found = self._operands.get(key)
         if found is not None:
             return found
-        name, spec, shape = value.name, self._outline.known[value], self._outline.shape(value)
+        name, spec, shape = value.name, self._analysis.known[value], self._analysis.shape(value)
         constant = spec.value
         if constant is None and spec.is_known:  # followed numbers: reading them would tie the trace to them
             make = partial(self._constant_of, backend, value, spec)
@@ -175,7 +177,7 @@ class Planner:
                 return self._derived(backend, value, array, kind, make)
 
             made = Operand(name, shape, spec.dtype, array, lambda: self._constant(backend, value, array), derive)
-        elif value in self._outline.roots:
+        elif value in self._analysis.roots:
             root = self._operand(self._root(value), backend)
             whole, first = (root.name, 0) if root.part is None else (root.part.whole, root.part.first)
             at = StorageRange(whole, first, shape[-1] if shape else 1)
@@ -216,7 +218,7 @@ class Planner:
         """Choose the backend of a layer: the plan's, unless the layer is shape arithmetic or the backend refuses it."""
         if layer.on_host or layer in self._host_layers:
             return self._host
-        if self._backend is self._host or self._outline.is_alias(layer):
+        if self._backend is self._host or self._analysis.is_alias(layer):
             return self._backend
         inputs = [None if value is None else self._described(value) for value in layer.inputs]
         reason = self._backend.supports(layer, inputs, self._described_outputs(layer))
@@ -233,7 +235,7 @@ class Planner:
             return self._host
         for layer, backend in zip(layers, backends, strict=True):
             reads = value in map(self._root, layer.operands)
-            if reads and backend is self._backend and not self._outline.is_alias(layer):
+            if reads and backend is self._backend and not self._analysis.is_alias(layer):
                 return self._backend
         return self._host
 
@@ -241,7 +243,7 @@ class Planner:
         """Give a layer's outputs storage and bind its steps."""
         if self._at is not None:
             self._at(layer.name)
-        if not self._outline.is_alias(layer):
+        if not self._analysis.is_alias(layer):
             workspace = self._workspaces[backend.backend_type]
             given = [None if value is None else self._operand(value, backend) for value in layer.inputs]
             made = self._outputs_of(layer, backend)
@@ -270,7 +272,7 @@ class Planner:
         described = list[Operand]()
         for index, value in enumerate(layer.outputs):
             if value is None:
-                spec = self._outline.unused[layer, index]
+                spec = self._analysis.unused[layer, index]
                 assert spec.shape is not None
                 described.append(Operand("", spec.shape.to_shape(), spec.dtype))
             else:
@@ -279,8 +281,8 @@ class Planner:
 
     def _described(self, value: Value) -> Operand:
         """Describe a value by an operand without storage."""
-        spec = self._outline.known[value]
-        return Operand(value.name, self._outline.shape(value), spec.dtype, spec.value)
+        spec = self._analysis.known[value]
+        return Operand(value.name, self._analysis.shape(value), spec.dtype, spec.value)
 
     def _fall_back(self, layer: Layer, reason: str) -> None:
         where = self._backend.backend_type
@@ -288,7 +290,7 @@ class Planner:
             raise FallbackError(
                 f"layer {layer.name!r} ({layer.op}) cannot run on {where}: {reason}; without strict it runs on the CPU"
             )
-        size = sum(self._outline.shape(value).size for value in layer.results)
+        size = sum(self._analysis.shape(value).size for value in layer.results)
         self._fallbacks.append(Fallback(layer.name, layer.op, reason, size))
         if (layer.name, where) not in _reported:
             _reported.add((layer.name, where))
@@ -320,7 +322,7 @@ class Planner:
     def _output(self, index: int) -> Tensor:
         """Return the tensor of an output, in its own storage. Data of an input or a constant is copied there."""
         value = self._model.outputs[index]
-        spec, shape, root = self._outline.known[value], self._outline.shape(value), self._root(value)
+        spec, shape, root = self._analysis.known[value], self._analysis.shape(value), self._root(value)
         earlier = map(self._root, self._model.outputs[:index])
         if spec.is_known or root in self._model.inputs or root in earlier:
             copy = Layer("Copy", f"copy of {value.name}", [Value(value.name)], [Value(value.name)])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import KEPT, Access, Backend, Measured, Program, Step, TimedProgram, TimedRun
-from perframe.plan.allowance import Allowance, Piece, Position, StepCosts, Stopwatch
+from perframe.plan.budget import Budget, Piece, Position, StepCosts, Stopwatch
 from perframe.tensor import BackendType, Storage
 from perframe.tensor.frames import WITHIN_A_MODEL, current_frame
 
@@ -62,17 +62,17 @@ class Segment:
         assert self.program is not None
         self.backend.submit(self.program, 0, len(self.steps), self.access)
 
-    def spend(self, at: Position, allowance: Allowance) -> Position:
-        """Submit as many whole steps as the allowance covers, or some rows of one step. Returns the next position: `at`
+    def spend(self, at: Position, budget: Budget) -> Position:
+        """Submit as many whole steps as the budget covers, or some rows of one step. Returns the next position: `at`
         if nothing fits into the rest of the frame, or if a GPU still has the work of earlier frames.
 
         It waits for the CPU, and for steps that never ran. A GPU reports later.
         """
         assert self.program is not None
-        if not self._learn(allowance):
+        if not self._learn(budget):
             return at
         step, rows = at[0], self.program.rows(at[0])
-        piece = self.costs.piece(at, rows, len(self.steps), allowance)
+        piece = self.costs.piece(at, rows, len(self.steps), budget)
         if piece is None:
             return at
         expected, provisional = self.costs.expected(step, piece, rows), self.program.is_provisional
@@ -81,23 +81,23 @@ class Segment:
         work = self.backend.measure(self.program, step, end, self.access, some, wait)
         seconds = work.seconds
         if seconds is None:
-            self._begun.append(_Begun(work, allowance.slice, step, piece, rows, begin))
-            allowance.spend(expected, self.layers[step])
+            self._begun.append(_Begun(work, budget.slice, step, piece, rows, begin))
+            budget.spend(expected, self.layers[step])
         else:
             if not provisional:
                 self._learn_piece(step, piece, rows, seconds, begin)
-            allowance.spend(seconds, self.layers[step])
+            budget.spend(seconds, self.layers[step])
         return (end, 0) if some is None or sum(some) >= rows else (step, sum(some))
 
-    def _learn(self, allowance: Allowance) -> bool:
+    def _learn(self, budget: Budget) -> bool:
         """Learn from pieces that have ended. Returns whether the GPU keeps up."""
         while self._begun:
             begun = self._begun[0]
             seconds = begun.work.seconds
             if seconds is None:
-                return len({one.slice for one in self._begun} - {allowance.slice}) < SLICES_AHEAD
+                return len({one.slice for one in self._begun} - {budget.slice}) < SLICES_AHEAD
             self._learn_piece(begun.step, begun.piece, begun.rows, seconds, begun.begin)
-            allowance.note(seconds, self.layers[begun.step])
+            budget.note(seconds, self.layers[begun.step])
             self._begun.popleft()
         return True
 
@@ -150,11 +150,11 @@ class Transfer:
         self._runs.clear()
         return taken
 
-    def spend(self, at: Position, allowance: Allowance) -> Position:
+    def spend(self, at: Position, budget: Budget) -> Position:
         """Run the transfer, and wait for it."""
         watch = Stopwatch()
         self.run_whole()
-        allowance.spend(watch.lap(), self.layers[0])
+        budget.spend(watch.lap(), self.layers[0])
         return 1, 0
 
     def run(self, begin: int, end: int) -> None:

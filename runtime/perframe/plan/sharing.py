@@ -16,7 +16,7 @@ from perframe.backends.operand import Operand, StorageRange
 from perframe.backends.protocol import Placing
 from perframe.ir import Layer, Value
 from perframe.ir.geometry import collapse
-from perframe.plan.inferred import Outline
+from perframe.plan.analysis import Analysis
 from perframe.tensor import DataType
 
 
@@ -37,13 +37,13 @@ class Sharing:
     """Decides which values of a plan lie within others.
 
     `within` maps a value to the range of another value's storage in which it lies, and `wholes` are the values that
-    contain others. `ends` lists for each layer the values that no later layer reads, as the outline's `ends` does; a
+    contain others. `ends` lists for each layer the values that no later layer reads, as the analysis's `ends` does; a
     whole ends with the last value in it. The values in `fixed` must have separate storage, as outputs do.
     """
 
     def __init__(
         self,
-        outline: Outline,
+        analysis: Analysis,
         backend: Placing,
         describe: Callable[[Value], Operand],
         describe_outputs: Callable[[Layer], list[Operand]],
@@ -51,14 +51,14 @@ class Sharing:
     ) -> None:
         self.within: dict[Value, Placed] = {}
         self.wholes: set[Value] = set()
-        self.ends = outline.ends
-        joins = [layer for layer in outline.layers if layer.declaration.joins and not layer.epilogue]
-        cuts = [layer for layer in outline.layers if layer.declaration.cuts and not layer.epilogue]
-        self._outline, self._backend, self._fixed = outline, backend, fixed
+        self.ends = analysis.ends
+        joins = [layer for layer in analysis.layers if layer.declaration.joins and not layer.epilogue]
+        cuts = [layer for layer in analysis.layers if layer.declaration.cuts and not layer.epilogue]
+        self._analysis, self._backend, self._fixed = analysis, backend, fixed
         self._describe, self._describe_outputs = describe, describe_outputs
-        self._makers = {value: layer for layer in outline.layers for value in layer.results}
+        self._makers = {value: layer for layer in analysis.layers for value in layer.results}
         self._readers: dict[Value, list[Layer]] = {}
-        for layer in outline.layers:
+        for layer in analysis.layers:
             for value in dict.fromkeys(layer.operands):
                 self._readers.setdefault(value, []).append(layer)
         self._able: dict[Layer, frozenset[str]] = {}
@@ -93,7 +93,7 @@ class Sharing:
         first = 0
         for value, run in zip(layer.operands, runs, strict=True):
             if run:
-                yield self._outline.root(value), first, run
+                yield self._analysis.root(value), first, run
             first += run
 
     def _follow_parts(self, out: Value, parts: Sequence[tuple[Value, int, int]], outer: int, total: int) -> None:
@@ -111,7 +111,7 @@ class Sharing:
     # --- cuts ---
 
     def _cut(self, layer: Layer) -> None:
-        source = self._outline.root(layer.input(0))
+        source = self._analysis.root(layer.input(0))
         if source not in self._makers:  # an input's storage may change with every run
             return
         given = [None if value is None else self._describe(value) for value in layer.inputs]
@@ -151,25 +151,25 @@ class Sharing:
         able = self._able.get(layer)
         if able is None:
             able = frozenset()
-            if not self._outline.is_alias(layer) and not layer.declaration.on_host:
+            if not self._analysis.is_alias(layer) and not layer.declaration.on_host:
                 given = [None if value is None else self._describe(value) for value in layer.inputs]
                 able = self._backend.takes_gaps(layer, given, self._describe_outputs(layer))
             self._able[layer] = able
         return able
 
     def _row(self, value: Value) -> int:
-        shape = self._outline.shape(value)
+        shape = self._analysis.shape(value)
         return shape[-1] if shape else 1
 
     def _overwrite(self) -> None:
         """Let layers overwrite values that they are the last to read."""
         settled = self._fixed | {value for part, within in self.within.items() for value in (part, within.whole)}
         over: dict[Value, Value] = {}
-        for layer, ends in zip(self._outline.layers, self._outline.ends, strict=True):
+        for layer, ends in zip(self._analysis.layers, self._analysis.ends, strict=True):
             at = self._backend.overwrites(layer) if ends else None
             if at is None or at >= len(layer.inputs):
                 continue
-            out, roots = layer.output, [None if v is None else self._outline.root(v) for v in layer.inputs]
+            out, roots = layer.output, [None if v is None else self._analysis.root(v) for v in layer.inputs]
             old = roots[at]
             free = old is not None and old in ends and old in self._makers and roots.count(old) == 1
             if old is not None and free and settled.isdisjoint((old, out)) and self._alike(old, out):
@@ -177,16 +177,16 @@ class Sharing:
                 self.within[out] = Placed(over[out], 0, self._row(out))
 
     def _alike(self, value: Value, other: Value) -> bool:
-        known, outline = self._outline.known, self._outline
-        return outline.shape(value).size == outline.shape(other).size and known[value].dtype is known[other].dtype
+        known, analysis = self._analysis.known, self._analysis
+        return analysis.shape(value).size == analysis.shape(other).size and known[value].dtype is known[other].dtype
 
     def _last_uses(self) -> list[list[Value]]:
         last: dict[Value, int] = {}
-        for index, values in enumerate(self._outline.ends):
+        for index, values in enumerate(self._analysis.ends):
             for value in values:
                 within = self.within.get(value)
                 last[within.whole if within else value] = index
-        ends: list[list[Value]] = [[] for _ in self._outline.ends]
+        ends: list[list[Value]] = [[] for _ in self._analysis.ends]
         for value, index in last.items():
             ends[index].append(value)
         return ends

@@ -27,9 +27,9 @@ def run(model: Model, evaluate: Evaluate) -> int:
 
 
 class _Rewrite(Rewrite):
-    """Values of (batch, channels, *spatial) get twins of (batch, blocks, *spatial, 4).
+    """Values of (batch, channels, *spatial) are reordered to (batch, blocks, *spatial, 4).
 
-    Only a convolution may fill a block up; every other twin has whole blocks. So no layer meets the filling.
+    Only a convolution may fill a block up; every other reordered value has whole blocks. So no layer meets the filling.
     """
 
     suffix = ":blocks"
@@ -47,14 +47,14 @@ class _Rewrite(Rewrite):
         return channels if isinstance(channels, int) else 0
 
     def _is_whole(self, value: Value) -> bool:
-        """Whether a value may have a twin: its channels make whole blocks."""
+        """Whether a value may be reordered: its channels make whole blocks."""
         channels, rank = self._channels(value), rank_of(value)
         return 3 <= rank <= self.most and channels > 0 and channels % BLOCK == 0
 
     def _order(self, source: Value, target: Value, order: Order, plain: Value) -> None:
         """Add the layer that makes `target` from `source`: a Reshape if there is one pixel.
 
-        One of them is the value `plain`, and the other is its twin.
+        One of them is the value `plain`, and the other is the reordered one.
         """
         shape, name, channels = plain.spec.shape, f"{target.name} in order", self._channels(plain)
         if shape is not None and self._is_whole(plain) and all(dim == 1 for dim in shape[2:]):
@@ -131,11 +131,11 @@ class _Rewrite(Rewrite):
         groups = layer.group
         if groups > 1 and depth > 1:
             self._merge_groups(layer)
-        source = self._plain(x) if depth * groups <= COLOURS else self._twin(x)
+        source = self._plain(x) if depth * groups <= COLOURS else self._reordered(x)
         layer.op, made = "BlockConv", layer.output
         self._make(layer, [source, *layer.inputs[1:]], map_size=self._map_size(made))
         if not self._is_whole(made):
-            self._order(self.twins.pop(made), made, self.back, made)
+            self._order(self.reordered.pop(made), made, self.back, made)
         return True
 
     def _map_size(self, value: Value) -> int:
@@ -163,9 +163,9 @@ class _Rewrite(Rewrite):
         if found is None:
             return False
         turn, back, groups = found
-        source, target = self._twin(layer.x), back.output
-        self.twins[target] = self._fresh(target)
-        self._add(Layer("ShuffleBlocks", turn.name, [source], [self.twins[target]], {"groups": groups}))
+        source, target = self._reordered(layer.x), back.output
+        self.reordered[target] = self._fresh(target)
+        self._add(Layer("ShuffleBlocks", turn.name, [source], [self.reordered[target]], {"groups": groups}))
         self.dropped += [turn, back]
         return True
 
@@ -174,23 +174,23 @@ class _Rewrite(Rewrite):
         source, size = layer.input(0), layer.blocksize
         if layer.mode == "DCR":
             layer.op = "BlocksToSpace" if self._is_whole(layer.output) else layer.op
-            return layer.op == "BlocksToSpace" and self._make(layer, [self._twin(source)])
+            return layer.op == "BlocksToSpace" and self._make(layer, [self._reordered(source)])
         if size != 2 and size % BLOCK:
             return False
-        layer.op, layer.inputs = "BlocksToSpace", [self._twin(source)]
+        layer.op, layer.inputs = "BlocksToSpace", [self._reordered(source)]
         self._add(layer)
         return True
 
-    def _twin(self, value: Value) -> Value:
-        """Return the twin of a value; it is made if necessary. That of a value without whole blocks is not kept, since
-        only a convolution can read it.
+    def _reordered(self, value: Value) -> Value:
+        """Return the value in the other order; it is made if necessary. A value without whole blocks is not kept,
+        since only a convolution can read it.
         """
-        if value.constant is not None and value not in self.twins:
+        if value.constant is not None and value not in self.reordered:
             blocks = self._blocks(value.constant, rank_of(value))
             assert blocks is not None
-            self.twins[value] = self._constant(f"{value.name}{self.suffix}", blocks)
-        twin = super()._twin(value)
-        return twin if value.constant is not None or self._is_whole(value) else self.twins.pop(value)
+            self.reordered[value] = self._constant(f"{value.name}{self.suffix}", blocks)
+        reordered = super()._reordered(value)
+        return reordered if value.constant is not None or self._is_whole(value) else self.reordered.pop(value)
 
     def _pool(self, layer: Layer) -> bool:
         """Pool over one more dim, that of the channels of a block."""
@@ -202,13 +202,13 @@ class _Rewrite(Rewrite):
         if pads:
             half = len(pads) // 2
             changes["pads"] = (*pads[:half], 0, *pads[half:], 0)
-        return self._make(layer, [self._twin(layer.x)], **changes)
+        return self._make(layer, [self._reordered(layer.x)], **changes)
 
     def _global(self, layer: Layer) -> bool:
         axes = np.arange(2, rank_of(layer.input(0)))
         layer.op = GLOBAL[layer.op]
         constant = self._constant(f"axes of {layer.name}", axes.astype(np.int64))
-        return self._make(layer, [self._twin(layer.input(0)), constant], keepdims=1)
+        return self._make(layer, [self._reordered(layer.input(0)), constant], keepdims=1)
 
     def _reduction(self, layer: Layer) -> bool:
         axes, rank = constant_of(layer.axes), rank_of(layer.x)
@@ -233,7 +233,7 @@ class _Rewrite(Rewrite):
             return self._slice(layer, given, rank)
         if layer.axes is not None:
             return False
-        inputs: list[Value | None] = [self._twin(layer.x)]
+        inputs: list[Value | None] = [self._reordered(layer.x)]
         for value, array in zip(rest, given, strict=True):
             if value is None or array is None or array.size == 1 or not array.size:
                 inputs.append(value)
@@ -278,7 +278,7 @@ class _Rewrite(Rewrite):
             first[at], last[at] = begin // BLOCK, end // BLOCK
         arrays = {"starts": first, "ends": last, "axes": axes.astype(np.int64), "steps": steps.astype(np.int64)}
         numbers = [self._constant(f"{what} of {layer.name}", array) for what, array in arrays.items()]
-        return self._make(layer, [self._twin(layer.x), *numbers])
+        return self._make(layer, [self._reordered(layer.x), *numbers])
 
     def _elementwise(self, layer: Layer) -> bool:
         rank, channels = rank_of(layer.output), self._channels(layer.output)
@@ -295,7 +295,7 @@ class _Rewrite(Rewrite):
             elif shape is None or len(shape) != rank or self._channels(given) != channels:
                 return False
             else:
-                inputs.append(self._twin(given))
+                inputs.append(self._reordered(given))
         return self._make(layer, inputs)
 
 

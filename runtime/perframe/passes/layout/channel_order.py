@@ -1,8 +1,8 @@
 """Layers get their data in another order of the dims, and so do the layers between them.
 
-A value gets a twin in the other order when the first layer wants one. A transposition is added only where a layer wants
-a value in the order that it does not have. A transposition of the model between the two orders becomes a name for the
-twin.
+A reordered value is made when the first layer wants one. A transposition is added only where a layer wants a value in
+the order that it does not have. A transposition of the model between the two orders becomes a name for the
+reordered value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BY_OP = {
 
 
 class Rewrite:
-    """One walk over the layers, in order. `to` gives the dims of a value's twin, and `back` those of the value."""
+    """One walk over the layers, in order. `to` gives the dims of a reordered value, and `back` those of the value."""
 
     suffix = ":other"
 
@@ -35,8 +35,8 @@ class Rewrite:
         self.to, self.back = to, back
         self.model = model
         model.infer()
-        self.twins: dict[Value, Value] = {}
-        self.fresh: set[Value] = set()  # twins that were not in the model before
+        self.reordered: dict[Value, Value] = {}
+        self.fresh: set[Value] = set()  # reordered values that were not in the model before
         self.available = set(model.inputs)
         self.layers: list[Layer] = []
         self.dropped: list[Layer] = []
@@ -71,7 +71,7 @@ class Rewrite:
     def _order(self, source: Value, target: Value, order: Order, plain: Value) -> None:
         """Add the layer that makes `target` from `source`: a Reshape if the order of the data is the same.
 
-        One of them is the value `plain`, and the other is its twin.
+        One of them is the value `plain`, and the other is its reordered value.
         """
         shape, name = self._reshaped(plain, order), f"{target.name} in order"
         if shape is not None:
@@ -95,47 +95,47 @@ class Rewrite:
         return self.model.add_constant(name, array)
 
     def _name(self, source: Value, target: Value) -> None:
-        """Make the twin of `source` the value `target`, by an Identity if the twin is read already, or is a value of
-        the model.
+        """Make the reordered value of `source` the value `target`: by an Identity if other layers read it already, or
+        if the model has it.
         """
-        twin = self.twins[source]
-        maker = twin.producer
-        if maker is not None and twin in self.fresh and not twin.users:
-            maker.outputs = [target if value is twin else value for value in maker.outputs]
-            self.twins[source] = target
+        reordered = self.reordered[source]
+        maker = reordered.producer
+        if maker is not None and reordered in self.fresh and not reordered.users:
+            maker.outputs = [target if value is reordered else value for value in maker.outputs]
+            self.reordered[source] = target
             self.available.add(target)
         else:
-            self._add(Layer("Identity", f"{target.name} unchanged", [twin], [target]))
+            self._add(Layer("Identity", f"{target.name} unchanged", [reordered], [target]))
 
     def _plain(self, value: Value) -> Value:
-        """Return the value in the order of the model; it is made from its twin if necessary."""
+        """Return the value in the order of the model; it is made from the reordered value if necessary."""
         if value not in self.available and value.constant is None:
-            self._order(self.twins[value], value, self.back, value)
+            self._order(self.reordered[value], value, self.back, value)
         return value
 
-    def _twin(self, value: Value) -> Value:
-        """Return the twin of a value, in the other order; it is made if necessary."""
-        if value not in self.twins:
+    def _reordered(self, value: Value) -> Value:
+        """Return the value in the other order; it is made if necessary."""
+        if value not in self.reordered:
             array = value.constant
             if array is not None:
                 moved = np.ascontiguousarray(array.transpose(self.to(range(array.ndim))))
-                self.twins[value] = self._constant(f"{value.name}{self.suffix}", moved)
+                self.reordered[value] = self._constant(f"{value.name}{self.suffix}", moved)
             else:
-                self.twins[value] = self._fresh(value)
-                self._order(value, self.twins[value], self.to, value)
-        return self.twins[value]
+                self.reordered[value] = self._fresh(value)
+                self._order(value, self.reordered[value], self.to, value)
+        return self.reordered[value]
 
     def _fresh(self, value: Value) -> Value:
-        twin = Value(f"{value.name}{self.suffix}")
-        self.fresh.add(twin)
-        return twin
+        reordered = Value(f"{value.name}{self.suffix}")
+        self.fresh.add(reordered)
+        return reordered
 
     def _make(self, layer: Layer, inputs: Sequence[Value | None], **changes: object) -> bool:
-        """Add the layer with these inputs, and with twins as outputs. Returns True."""
+        """Add the layer with these inputs, and with reordered values as outputs. Returns True."""
         for value in layer.results:
-            self.twins[value] = self._fresh(value)
+            self.reordered[value] = self._fresh(value)
         layer.inputs = inputs
-        layer.outputs = [None if value is None else self.twins[value] for value in layer.outputs]
+        layer.outputs = [None if value is None else self.reordered[value] for value in layer.outputs]
         layer.attributes = {**layer.attributes, **changes}
         self._add(layer)
         return True
@@ -157,8 +157,8 @@ class Rewrite:
         return None
 
     def _wants(self, layer: Layer) -> bool:
-        """Whether a layer may be rewritten: one of its inputs has a twin."""
-        return any(value in self.twins for value in layer.operands)
+        """Whether a layer may be rewritten: one of its inputs has a reordered value."""
+        return any(value in self.reordered for value in layer.operands)
 
     def _reduction(self, layer: Layer) -> bool:
         axes = constant_of(layer.axes)
@@ -166,7 +166,7 @@ class Rewrite:
             return False
         rank = rank_of(layer.x)
         moved = np.array([self._moved(int(axis), rank) for axis in axes.reshape(-1)], np.int64)
-        return self._make(layer, [self._twin(layer.x), self._constant(f"axes of {layer.name}", moved)])
+        return self._make(layer, [self._reordered(layer.x), self._constant(f"axes of {layer.name}", moved)])
 
     def _along_axis(self, layer: Layer) -> bool:
         rank = rank_of(layer.input(0))
@@ -174,7 +174,7 @@ class Rewrite:
         rest = layer.inputs[len(data) :]
         if any(rank_of(value) != rank for value in data) or any(constant_of(value) is None for value in rest):
             return False
-        return self._make(layer, [*map(self._twin, data), *rest], axis=self._moved(layer.axis, rank))
+        return self._make(layer, [*map(self._reordered, data), *rest], axis=self._moved(layer.axis, rank))
 
     def _by_axes(self, layer: Layer) -> bool:
         """Rewrite a layer with a constant number for each axis, in the order of the dims."""
@@ -185,15 +185,15 @@ class Rewrite:
         listed = layer.axes
         if isinstance(listed, tuple | list):  # an attribute of Resize
             moved_axes = tuple(self._moved(axis, rank) for axis in listed)
-            return self._make(layer, [self._twin(layer.x), *rest], axes=moved_axes)
+            return self._make(layer, [self._reordered(layer.x), *rest], axes=moved_axes)
         if layer.op == "Slice" or (layer.op == "Pad" and listed is not None):
             every = np.arange(0 if given[0] is None else len(given[0]))
             axes = every if listed is None else listed.constant
             moved = np.array([self._moved(int(axis), rank) for axis in axes], np.int64)
             more = [*rest, None, None, None][:4]
             more[2] = self._constant(f"axes of {layer.name}", moved)
-            return self._make(layer, [self._twin(layer.x), *(more if more[3] is not None else more[:3])])
-        inputs: list[Value | None] = [self._twin(layer.x)]
+            return self._make(layer, [self._reordered(layer.x), *(more if more[3] is not None else more[:3])])
+        inputs: list[Value | None] = [self._reordered(layer.x)]
         for value, array in zip(rest, given, strict=True):
             if value is None or array is None or array.size not in (rank, 2 * rank):
                 inputs.append(value)
@@ -213,7 +213,7 @@ class Rewrite:
             if given is None or given.spec.shape == () or self._scalar(given):
                 inputs.append(None if given is None else self._plain(given))
             elif rank_of(given) == rank:
-                inputs.append(self._twin(given))
+                inputs.append(self._reordered(given))
             else:
                 array = given.constant
                 assert array is not None
@@ -227,7 +227,7 @@ class Rewrite:
         rest = layer.inputs[1:]
         if layer.op != "LookUp" and not all(self._scalar(value) for value in rest if value is not None):
             return False
-        return self._make(layer, [self._twin(layer.input(0)), *rest])
+        return self._make(layer, [self._reordered(layer.input(0)), *rest])
 
     def _scalar(self, value: Value) -> bool:
         """Whether a value is one number. It has no more dims than the value that it meets."""
@@ -255,21 +255,21 @@ class Rewrite:
         return (turn, back, split[1]) if is_turned and isinstance(split[1], int) else None
 
     def _transpose(self, layer: Layer) -> bool:
-        """Turn a transposition between the two orders into a name for the twin."""
+        """Turn a transposition between the two orders into a name for the reordered value."""
         rank, source, target = rank_of(layer.x), layer.input(0), layer.output
         perm = list(layer.perm or range(rank)[::-1])
         if perm == list(self.back(range(rank))):
-            self.twins[target] = self._plain(source)
-        elif perm == list(self.to(range(rank))) and (source in self.twins or self._reshaped(source, self.to)):
+            self.reordered[target] = self._plain(source)
+        elif perm == list(self.to(range(rank))) and (source in self.reordered or self._reshaped(source, self.to)):
             layer.unlink()
-            self._twin(source)
+            self._reordered(source)
             self._name(source, target)
         else:
             return False
         return True
 
     def _moved(self, axis: int, rank: int) -> int:
-        """Return the index of an axis in the order of twins."""
+        """Return the index of an axis in the other order."""
         return list(self.to(range(rank))).index(axis % rank)
 
 

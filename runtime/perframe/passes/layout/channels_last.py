@@ -23,7 +23,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
 
 
 class _Rewrite(Rewrite):
-    """Values have their channels second, and their twins last."""
+    """Values have their channels second, and reordered values have them last."""
 
     suffix = ":last"
 
@@ -54,7 +54,7 @@ class _Rewrite(Rewrite):
         """Whether a convolution makes a few planes from a few planes. They would fill a small part of each vector with
         their channels last, while vectors along the lines are full.
         """
-        if layer.op != "Conv" or layer.x in self.twins or rank_of(layer.x) > 4:
+        if layer.op != "Conv" or layer.x in self.reordered or rank_of(layer.x) > 4:
             return False
         outputs, depth = layer.w.constant.shape[:2]
         few: bool = max(outputs, depth * layer.group) <= COLOURS
@@ -63,7 +63,7 @@ class _Rewrite(Rewrite):
     def _window(self, layer: Layer) -> bool:
         layer.channels_last = True
         inputs = [
-            self._twin(value) if value is not None and is_data(layer.declaration, index) else value
+            self._reordered(value) if value is not None and is_data(layer.declaration, index) else value
             for index, value in enumerate(layer.inputs)
         ]
         return self._make(layer, inputs)
@@ -72,7 +72,7 @@ class _Rewrite(Rewrite):
         axes = list(range(1, rank_of(layer.input(0)) - 1))
         constant = self._constant(f"axes of {layer.name}", np.array(axes, np.int64))
         layer.op = GLOBAL[layer.op]
-        return self._make(layer, [self._twin(layer.input(0)), constant], keepdims=1)
+        return self._make(layer, [self._reordered(layer.input(0)), constant], keepdims=1)
 
     def _shuffle(self, layer: Layer) -> bool:
         """Rewrite a channel shuffle: a reshape of channels to (groups, channels), a transposition, a reshape back."""
@@ -82,7 +82,7 @@ class _Rewrite(Rewrite):
             return False
         turn, back, groups = found
         channels = given[1] // groups
-        source, last_shape = self._twin(layer.x), [given[0], *given[2:]]
+        source, last_shape = self._reordered(layer.x), [given[0], *given[2:]]
         apart = self._constant(f"shape of {layer.name}", np.array([*last_shape, groups, channels], np.int64))
         whole = self._constant(f"shape of {back.name}", np.array([*last_shape, given[1]], np.int64))
         rank = len(given) + 1
@@ -91,6 +91,6 @@ class _Rewrite(Rewrite):
         perm = [*range(rank - 2), rank - 1, rank - 2]
         self._add(Layer("Transpose", turn.name, [made[0]], [made[1]], {"perm": perm}))
         self._add(Layer("Reshape", back.name, [made[1], whole], [made[2]]))
-        self.twins[back.output] = made[2]
+        self.reordered[back.output] = made[2]
         self.dropped += [turn, back]
         return True

@@ -33,13 +33,13 @@ def _transpositions(layers: Sequence[Layer]) -> int:
 
 
 class _Rewrite(Rewrite):
-    """Values have their channels last, and their twins second."""
+    """Values have their channels last, and reordered values have them second."""
 
     suffix = ":second"
 
     def __init__(self, model: Model) -> None:
         super().__init__(model, first, last)
-        self.wanted: set[Value] = set()  # values that layers read in the order of twins only
+        self.wanted: set[Value] = set()  # values that layers read in the other order only
         for layer in reversed(model.layers):
             for value in layer.results:
                 if value.users and not value.is_output and all(map(self._reads_twin, value.users)):

@@ -1,6 +1,4 @@
-"""The outline of a plan: the shapes, the lifetimes and the layers to run, for a model and a set of input shapes. It
-exists before any value has storage.
-"""
+"""The analysis before a plan: shapes, liveness, aliases and layers to run, for a model and a set of input shapes."""
 
 from __future__ import annotations
 
@@ -14,12 +12,12 @@ from perframe.ir.sizes.tables import look_up
 from perframe.tensor import TensorShape
 
 
-class Outline:
+class Analysis:
     """The shapes and lifetimes of one plan.
 
     `known` maps each value to its PartialTensor, and `shapes` to its shape. `layers` are the layers that must run: the
-    outline itself computes values that follow from shapes and constants alone. `roots` maps each alias, a value that is
-    the data of another value with a different shape, to the root, the value that owns the data. `ends` lists for each
+    analysis computes values that follow from shapes and constants alone. `roots` maps each alias, a value that is the
+    data of another value with a different shape, to the root, the value that owns the data. `ends` lists for each
     layer the roots that no later layer reads.
     """
 
@@ -32,7 +30,7 @@ class Outline:
         signatures: Mapping[Layer, Hashable],
         at: Callable[[str], None] | None = None,
     ) -> None:
-        """Infer the outline. `at` is called with the name of each layer before the layer is inferred."""
+        """Infer all shapes. `at` is called with the name of each layer before the layer is inferred."""
         self.known = {**constants, **inputs}
         self.shapes: dict[Value, TensorShape] = {}
         self.unused: dict[tuple[Layer, int], PartialTensor] = {}  # the outputs that layers leave out

@@ -30,7 +30,7 @@ _slices = itertools.count()
 
 
 @dataclass
-class Allowance:
+class Budget:
     """The seconds that a run may take in a frame. `slice` numbers the frames."""
 
     seconds: float
@@ -76,18 +76,18 @@ class StepCosts:
         self.seconds: list[float] = []
         self.error = 0.0  # the usual difference of what a piece takes from what is expected, as a share of that
 
-    def piece(self, at: Position, rows: int, count: int, allowance: Allowance) -> Piece | None:
+    def piece(self, at: Position, rows: int, count: int, budget: Budget) -> Piece | None:
         """What of the `count` steps fits into the rest of the frame, from `at` on, where a step of `rows` rows waits.
         None if nothing fits: the frame's first piece runs in any case.
         """
         if not self.seconds:
             self.seconds = [math.inf] * count
-        (step, row), is_first = at, allowance.spent == 0
-        expected, left = self.seconds[step], allowance.left / (1 + 2 * self.error)
+        (step, row), is_first = at, budget.spent == 0
+        expected, left = self.seconds[step], budget.left / (1 + 2 * self.error)
         if row == 0 and expected <= left:
             return self._end_of(step, count, left)
         if not math.isfinite(expected):
-            if not is_first and allowance.left < allowance.seconds / 2:
+            if not is_first and budget.left < budget.seconds / 2:
                 return None
             return step + 1 if rows == 1 else (row, min(rows - row, -(-rows // FIRST_PARTS)))
         if rows == 1:
@@ -97,7 +97,7 @@ class StepCosts:
         some = int(left * rows / expected)
         if is_first:
             return row, max(some, 1)
-        return (row, some) if some * expected * LEAST_PARTS >= rows * allowance.seconds else None
+        return (row, some) if some * expected * LEAST_PARTS >= rows * budget.seconds else None
 
     def expected(self, step: int, piece: Piece, rows: int) -> float:
         """The expected time of a piece that begins with `step`, a step of `rows` rows."""
