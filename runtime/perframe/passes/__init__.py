@@ -6,7 +6,7 @@ import functools
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import import_module, metadata
+from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -135,6 +135,8 @@ def pass_names() -> list[str]:
 @functools.cache
 def _import_installed() -> None:
     """Import the modules with passes that installed packages name as entry points. Raises ModelError."""
+    from importlib import metadata  # imported late: it takes as long as a tenth of perframe's import
+
     for entry in metadata.entry_points(group=ENTRY_POINTS):
         try:
             entry.load()
