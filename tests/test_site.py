@@ -88,7 +88,7 @@ def test_flowcharts_are_drawn(browser: Any, site: Path) -> None:
     page.goto((site / "architecture.html").as_uri())
     names = page.evaluate("[...document.querySelectorAll('.flowchart svg text')].map(one => one.textContent)")
     page.close()
-    assert {"backends", "model", "tensor"} <= set(names)
+    assert {"backends", "ir", "tensor"} <= set(names)
 
 
 def test_the_site_has_five_sections() -> None:
