@@ -106,7 +106,7 @@ def test_run_is_the_same_on_every_backend(perframe: Command, model: Path, backen
     [
         (["run", "nowhere"], 1, "there is no model or file 'nowhere'"),
         (["run", "{model}", "--input", "z=1"], 1, "the model's inputs are: x"),
-        (["run", "{model}", "--input", "x=missing.npy"], 1, "missing.npy cannot be read"),
+        (["run", "{model}", "--input", "x=missing.npy"], 1, "there is no file 'missing.npy'"),
         (["run", "{model}", "--input", "x=random:2x5"], 1, "x"),
         (["run", "{model}", "--dims", "batch"], 1, "NAME=NUMBER"),
         (["run", "{model}", "--backend", "npu"], 2, "not one of auto, cpu"),
