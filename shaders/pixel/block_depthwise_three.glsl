@@ -23,7 +23,7 @@
 //@ include depthwise_lines
 // The sums where lines are whole halves of strips, and the window's middle is above the pixel. A half lies in one line,
 // and its data but for two texels at one place. What a half gets from beyond its ends is summed apart (`before`,
-// `behind`), and counts where the line goes on there. A half whose row of data lies outside of the plane leaves its part
+// `behind`), and is added where the line continues there. A half whose row of data lies outside of the plane leaves its part
 // of v undefined; then the other half, which is in another line, needs none of it.
 #define FITS_HALVES (size.x == output_.x && size.y % 4 == 0 && begin.y == 1)
 #define ADD_HALF(h, first) \

@@ -67,6 +67,22 @@ def test_verify_finds_wrong_links() -> None:
         model.verify()
 
 
+def test_a_deep_model_tells_its_shapes() -> None:
+    """A copy infers its values when they are asked for: more of them than Python's stack is deep."""
+    assert str(chain(3000, "Relu").copy().layers[-1].output.spec.shape) == "(n, 4)"
+
+
+def test_a_circle_is_an_error() -> None:
+    first = Layer("Relu", "first", [Value("b")], ["a"])
+    second = Layer("Neg", "second", [first.output], ["b"])
+    first.inputs = [second.output]
+    with pytest.raises(pf.ModelError, match="reads its own result"):
+        _ = second.output.spec
+    first.inputs = [first.output]
+    with pytest.raises(pf.ModelError, match=r"'first' \(Relu\) reads its own result"):
+        _ = first.output.spec
+
+
 def test_a_layer_gives_its_inputs_and_attributes_by_name() -> None:
     model = load([node("Softmax", "x", "a", axis=0), node("Softmax", "a", "y")], {"x": [2, 3]}, optimize=False)
     first, second = model.layers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,21 @@ def test_a_pass_runs_after_the_pass_that_it_names() -> None:
     assert [name for name in names if name in PASSES] == list(PASSES)
     report = load([node("Neg", "x", "y")], {"x": [2]}, "y").report
     assert report is not None and {"mine", "mine_too"} <= {one.name for one in report.passes}
+
+
+def test_a_replaced_pass_may_follow_one_that_was_added_later() -> None:
+    add_pass("mine", nothing, after="fuse_bias")
+    add_pass("mine_too", nothing, after="fuse_bias")
+    add_pass("mine", nothing, after="mine_too")
+    names = pass_names()
+    assert names[names.index("fuse_bias") + 1 :][:2] == ["mine_too", "mine"]
+
+
+@pytest.mark.parametrize(("name", "run"), [("mine", 5), (7, nothing), (None, None)])
+def test_a_pass_is_a_name_and_a_function(name: Any, run: Any) -> None:
+    with pytest.raises(InputError, match="a pass has a name and a function"):
+        add_pass(name, run, after="fuse_bias")
+    assert pass_names() == list(PASSES)
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,11 @@ def apply(
     """Return the output of any layer, or a tuple of its outputs.
 
     `operator` is a layer that you declared, or a name: "HardSwish", "my.domain::SoftLimit". None stands for an absent
-    input. Raises InferenceError for inputs or attributes that do not fit, and ModelError if there is no such operator.
+    input. Raises InputError for any other operator, InferenceError for inputs or attributes that do not fit, and
+    ModelError if there is no operator of this name.
     """
-    name = operator if isinstance(operator, str) else operator.name
+    name = operator.name if isinstance(operator, Declaration) else operator
+    if not isinstance(name, str):
+        raise InputError(f"an operator is a layer that you declared, or a name such as 'HardSwish', not {name!r:.80}")
     made = apply_all(name, inputs, **attributes)
     return made[0] if len(made) == 1 else made

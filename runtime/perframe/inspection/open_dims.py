@@ -1,4 +1,4 @@
-"""Sizes for the dims that a model leaves open, where nobody gives them."""
+"""Sizes for the open dims of a model that the caller does not give."""
 
 from __future__ import annotations
 

@@ -251,11 +251,26 @@ class Layer:
             raise self._named(error, inputs) from None
 
     def infer_outputs(self) -> None:
-        """Infer the specs of the outputs from those of the inputs. Raises InferenceError."""
-        specs = self.infer([None if value is None else value.spec for value in self._inputs])
-        for value, spec in zip(self._outputs, specs, strict=False):
-            if value is not None:
-                value.spec = spec
+        """Infer the specs of the outputs, and those of values before them where they are not known.
+
+        Raises InferenceError, and ModelError if layers read each other's results in a circle.
+        """
+        waiting, begun = [self], set[Layer]()  # no recursion: a model may be deeper than Python's stack
+        while waiting:
+            layer = waiting[-1]
+            makers = [value.producer for value in layer.operands if not value.is_inferred]
+            before = [maker for maker in makers if maker is not None]
+            if begun.intersection(before):
+                raise ModelError(f"layer {layer.name!r} ({layer.op}) reads its own result, by way of other layers")
+            if before:
+                begun.add(layer)
+                waiting += before
+                continue
+            specs = layer.infer([None if value is None else value.spec for value in layer.inputs])
+            for value, spec in zip(layer.outputs, specs, strict=False):
+                if value is not None:
+                    value.spec = spec
+            begun.discard(waiting.pop())
 
     def __str__(self) -> str:
         return f"{self.op} {self.name!r}: {', '.join(self.input_names)} -> {', '.join(self.output_names)}"

@@ -36,7 +36,7 @@ def is_followed(tensor: PartialTensor) -> bool:
     if tensor.values is not None:
         return tensor.values.size <= MAX_VALUES
     size = None if tensor.dtype.is_float or tensor.shape is None else tensor.shape.size
-    # a symbolic size says no: to compute with so many values would tie the trace to this size
+    # not with a symbolic size: its values, as many as the size, would hold for this size alone
     return size is not None and not is_symbolic(size) and size <= MAX_UNKNOWN
 
 

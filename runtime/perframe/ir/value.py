@@ -79,6 +79,11 @@ class Value:
         self._spec = spec
 
     @property
+    def is_inferred(self) -> bool:
+        """Whether `spec` is known, or follows from the constant or the declaration without inference."""
+        return self._spec is not None or self._constant is not None or self.producer is None
+
+    @property
     def is_named_only(self) -> bool:
         """Whether it is a name that a model has not linked yet."""
         return self.producer is None and self._constant is None and self.declared is None

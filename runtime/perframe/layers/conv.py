@@ -171,7 +171,7 @@ def transposed_pads(
         step, more = strides[axis], dilations[axis] * (kernel[axis] - 1) + 1 + output_padding[axis]
         if output_shape or same:
             wanted = output_shape[axis] if output_shape else dim_product(dim, step)
-            known = isinstance(dim, int) and isinstance(wanted, int)  # nobody asks for the padding of an open dim
+            known = isinstance(dim, int) and isinstance(wanted, int)  # an open dim has no padding that is known
             total = max(0, step * (dim - 1) + more - wanted) if known else 0  # type: ignore[operator]
             begin.append(total // 2 if auto_pad == "SAME_UPPER" else total - total // 2)
             dims.append(wanted)

@@ -114,6 +114,8 @@ def add_pass(name: str, run: Pass, *, after: str) -> None:
 
     A name that was added before is replaced. Raises InputError if perframe has a pass of this name, or no pass `after`.
     """
+    if not isinstance(name, str) or not callable(run):
+        raise InputError(f"a pass has a name and a function run(model, evaluate), not {name!r:.80} and {run!r:.80}")
     if name in PASSES:
         raise InputError(f"perframe has a pass {name!r}: choose another name")
     before = after
@@ -126,9 +128,12 @@ def add_pass(name: str, run: Pass, *, after: str) -> None:
 
 def pass_names() -> list[str]:
     """Return the names of the passes that `optimize` runs, in their order."""
-    names = list(PASSES)
-    for name, (_, after) in _added.items():
-        names.insert(names.index(after) + 1, name)
+    names, left = list(PASSES), dict(_added)
+    while left:  # a pass that was replaced may run after one that was added later
+        for name, (_, after) in list(left.items()):
+            if after in names:
+                names.insert(names.index(after) + 1, name)
+                del left[name]
     return names
 
 

@@ -22,7 +22,7 @@ class Guard:
         self._model, self._evaluate, self._purpose, self._added = model, evaluate, purpose, added
         self._changed: list[str] = []  # the passes that changed it
         self._of_values: PerframeError | None = None
-        self._is_inferred = False  # whether the specs are those of the model as it is
+        self._is_inferred = False  # whether the specs describe the current layers
         self._is_sound: bool | None = None  # whether its shapes fitted together before the passes
 
     def run(self, name: str, function: Callable[[Model, Evaluate], int]) -> int:

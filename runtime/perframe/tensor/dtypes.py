@@ -93,7 +93,7 @@ def _data_type(dtype: Any) -> DataType:
 
 
 def _whole(dim: Any) -> int:
-    """Return a dim as an int. A symbolic size, which passes for an int, stays as it is."""
+    """Return a dim as an int, or a symbolic size unchanged."""
     return +dim if isinstance(dim, int) else int(dim)
 
 

@@ -81,7 +81,7 @@ class Rewrite:
             self._add(Layer("Transpose", name, [source], [target], {"perm": list(order(range(rank_of(plain))))}))
 
     def _reshaped(self, plain: Value, order: Order) -> list[int] | None:
-        """Return the shape in an order that leaves the data as it is, None if data would move. A batch of 0 is kept."""
+        """Return the shape in an order that moves no data; None if there is none. A batch of 0 is kept."""
         dims = plain.spec.shape
         if dims is None or not all(isinstance(dim, int) for dim in dims[1:]) or (0 in dims and not dims.is_static):
             return None

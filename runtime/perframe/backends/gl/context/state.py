@@ -246,7 +246,7 @@ class StateGuard:
     def __enter__(self) -> None:
         gl, numbers = self._gl, self._numbers
         self._save.run()
-        if numbers[self._program]:  # one that was deleted exists only as long as it is current
+        if numbers[self._program]:  # GL keeps a deleted program only while it is current
             gl.glGetProgramiv(int(numbers[self._program]), _DELETE_STATUS, self._address(self._program + 1))
             if numbers[self._program + 1]:
                 numbers[self._program] = 0
