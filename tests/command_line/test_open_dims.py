@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import perframe as pf
-from perframe.inspection.open_dims import choose_sizes
+from perframe.inspection.chosen_sizes import choose_sizes
 from small import load, node
 
 F = pf.functional

@@ -80,7 +80,7 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Be
     from perframe.files.reading import is_own
     from perframe.importers.formats import HEAD, is_litert
     from perframe.importers.light import for_other_runtimes
-    from perframe.inspection.open_dims import fits
+    from perframe.inspection.chosen_sizes import fits
     from perframe.safety.archives import write_feed
 
     source = named_model(name, seed)

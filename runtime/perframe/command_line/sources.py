@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from perframe.command_line.pictures import ModelInput, Normalization, picture_array
 from perframe.errors import InputError, MissingFileError
 from perframe.importers.shipped import MODELS, known
-from perframe.inspection.open_dims import ChosenSizes, choose_sizes, listed_sizes, nearest_sizes, sizes_of
+from perframe.inspection.chosen_sizes import ChosenSizes, choose_sizes, listed_sizes, nearest_sizes, sizes_of
 from perframe.ir.dims import check_dims, shape_with
 from perframe.media.picture import PICTURES
 from perframe.safety.names import shown

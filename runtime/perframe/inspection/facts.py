@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from perframe.errors import PerframeError
 from perframe.importers.loading import load
-from perframe.inspection.open_dims import choose_sizes
+from perframe.inspection.chosen_sizes import choose_sizes
 from perframe.inspection.placement import placements
 from perframe.ir import Layer, Model
 from perframe.ir.dims import check_dims, shape_with

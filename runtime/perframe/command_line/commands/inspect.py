@@ -153,7 +153,7 @@ def show(facts: ModelFacts, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from perframe.inspection.open_dims import ChosenSizes
+    from perframe.inspection.chosen_sizes import ChosenSizes
 
     console.print(Text(facts.name, "bold"))
     if facts.producer or facts.opsets:
