@@ -50,16 +50,18 @@ REASONS = {
     "execution/watchers.py:watchers": "profiles add and remove themselves in one step; a run may miss one that ends",
     "exporters/spelling.py:_RULES": IMPORTS,
     "functional/calls.py:_calling": CONTEXT,
-    "functional/tensor.py:_numbers": NUMBERS,
     "graphics/headless_context.py:_process": "the id of the process, whichever thread notes it",
     "graphics/headless_context.py:making_contexts": LOCK,
     "host/coroutines.py:_timeline": CONTEXT,
     "host/event_loop.py:owner_of_code": CONTEXT,
     "importers/adapters/__init__.py:_ADAPTERS": IMPORTS,
     "importers/litert/table.py:_TABLE": IMPORTS,
+    "ir/layer.py:_serials": NUMBERS,
     "ir/declaration.py:_REGISTRY": IMPORTS,
     "ir/declaration.py:_import_installed": IMPORTS,
     "ir/report.py:_refusals": CONTEXT,
+    "passes/__init__.py:_added": "each pass is added in one step, and all are copied before they are read",
+    "passes/__init__.py:_import_installed": ONCE,
     "passes/prepared.py:_known": "a cache, under `_lock`",
     "passes/prepared.py:_lock": LOCK,
     "passes/recognise/recognise_functions.py:_probes": "an array that is only read",
@@ -83,10 +85,13 @@ REASONS = {
 KINDS = {
     "Declaration": IMPORTS,
     "Fields": "names of words, never changed",
+    "Op": "a pattern, never changed",
+    "Rules": "filled while its file is imported; threads that check it at once find the same",
     "Vector": "writes instructions; it holds a width",
     "WholeVector": "writes instructions; it holds a width",
     "object": "a mark that is compared by identity",
     "_Mark": "a mark that is compared by identity",
+    "_WhileOpen": "a descriptor without state",
 }
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perframe.backends import gl_families
+from perframe.backends.gl.families import names
 
 
 def test_files_that_lower_layers_are_families() -> None:
-    found = gl_families()
+    found = names()
     assert found > {"conv", "conv_transpose", "nms"} and not found & {"backend", "compute", "steps", "text"}

@@ -143,13 +143,6 @@ def gl_dtypes(layer: LayerLike) -> frozenset[DataType]:
     return frozenset() if found is None or layer.declaration.on_host else frozenset(found.DTYPES)
 
 
-def gl_families() -> frozenset[str]:
-    """The names of the families of layers that have GL kernels."""
-    from perframe.backends.gl.families import names
-
-    return names()
-
-
 def unsupported_on_gl(
     layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], max_elements: int = 1 << 30
 ) -> str | None:

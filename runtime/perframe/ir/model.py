@@ -15,7 +15,6 @@ from perframe.ir.dims import check_dims, shape_with
 from perframe.ir.inference import Inference
 from perframe.ir.layer import Layer
 from perframe.ir.linking import linked
-from perframe.ir.names import Names
 from perframe.ir.order import Order
 from perframe.ir.report import OptimizationReport
 from perframe.ir.sizes.partial import PartialTensor
@@ -120,12 +119,6 @@ class Model:
         if found is None or found.name != name or not (found.is_live or found in self.inputs):
             raise ModelError(f"{self.name} has no value named {name!r}")
         return found
-
-    @property
-    def names(self) -> Names:
-        """The names of all current values."""
-        made = (value.name for layer in self.layers for value in (*layer.operands, *layer.results))
-        return Names((*(value.name for value in (*self.inputs, *self._outputs)), *made))
 
     @property
     def parameter_count(self) -> int:

@@ -120,7 +120,7 @@ class Rules:
 
     def __init__(self) -> None:
         self._rules: list[tuple[Op, Rewrite]] = []
-        self._unchecked: list[Op] = []  # the operators of a later file may be declared after the rule
+        self._checked = 0  # rules; later, since the operators of another file may be declared after the rule
 
     def rule(self, pattern: Op) -> Callable[[Rewrite], Rewrite]:
         """Declare a rule. The function gets the model, the layer that the pattern begins with as `root`, and the
@@ -134,19 +134,17 @@ class Rules:
             except TypeError as error:
                 raise TypeError(f"{rewrite.__name__}: {error}; its pattern gives the model and {names}") from None
             self._rules.append((pattern, rewrite))
-            self._unchecked.append(pattern)
             return rewrite
 
         return declare
 
     def __call__(self, model: Model, evaluate: Evaluate) -> int:
         """Rewrite, and return the number of changes. Raises ModelError for an operator that does not exist."""
-        while self._unchecked:
-            self._unchecked[-1].check()
-            self._unchecked.pop()
-        return sum(
-            self._apply(model, layer, pattern, rewrite) for layer in model.walk() for pattern, rewrite in self._rules
-        )
+        rules = tuple(self._rules)
+        for pattern, _ in rules[self._checked :]:
+            pattern.check()
+        self._checked = len(rules)
+        return sum(self._apply(model, layer, pattern, rewrite) for layer in model.walk() for pattern, rewrite in rules)
 
     def _apply(self, model: Model, layer: Layer, pattern: Op, rewrite: Rewrite) -> int:
         for found in pattern.match(layer, {}) if layer.is_linked else ():

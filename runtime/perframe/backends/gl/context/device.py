@@ -173,11 +173,6 @@ class Device:
         return min(6, self.limits["texture_size"].bit_length() - 1)
 
     @cached_property
-    def samples_faster(self) -> bool:
-        """Whether reading a texel by its coordinates is faster than by its indices: so it is on llvmpipe."""
-        return self._is_llvmpipe
-
-    @cached_property
     def vertex_array(self) -> int:
         """An empty vertex array. Core profiles require a bound one for a draw."""
         return generate(self.gl, "VertexArrays")
