@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import TimedProgram
 from perframe.ir import Layer, Subgraph, Value
+from perframe.ir.form import Counted
 from perframe.ir.inference import Inference
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.plan.segments import Segment, Transfer
@@ -126,7 +127,7 @@ def _step(
     given = [value for value, read in zip(inputs, layer.inputs, strict=True) if read]
     has_form = layer.declaration.form_of is not None and None not in (*given, *outputs)
     form = layer.form(inputs, outputs) if has_form else None
-    operations = getattr(form, "operations", None)
+    operations = form.operations if isinstance(form, Counted) else None
     return StepReport(name, layer.op, backend, tuple(reads), tuple(writes), size, operations, seconds)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from perframe.exporters.formulas import of_formula
 from perframe.ir import Layer, Value
-from perframe.ir.channels_last import first, is_data, last
+from perframe.ir.channels_last import first, last
 from perframe.ir.declaration import find_declaration
 from perframe.ir.epilogue import Stage
 from perframe.tensor import DataType
@@ -90,7 +90,7 @@ def _channels_second(layer: Layer) -> list[Layer]:
     inputs, outputs = list[Value | None](), list[Value | None]()
     rank = 0
     for index, value in enumerate(layer.inputs):
-        if value is None or not is_data(layer.declaration, index):
+        if value is None or not layer.declaration.is_spatial(index):
             inputs.append(value)
             continue
         rank = len(value.spec.shape or ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perframe.errors import ModelError
-from perframe.ir import Layer, Model, channels_last, epilogue
+from perframe.ir import Layer, Model, epilogue
 from perframe.ir.declaration import Declaration, find_declaration
 from perframe.ir.epilogue import Stage
 
@@ -33,7 +33,7 @@ def _check_form(layer: Layer) -> None:
     where = f"layer {layer.name!r} ({layer.op})"
     if layer.epilogue and (layer.family not in epilogue.FAMILIES or layer.outputs[1:]):
         raise ModelError(f"{where} has an epilogue, and its kernels apply none")
-    if layer.channels_last and layer.family not in channels_last.FAMILIES:
+    if layer.channels_last and not layer.declaration.spatial:
         raise ModelError(f"{where} has its channels last, and its kernels want them second")
     _check_stages(layer.epilogue, where)
 

@@ -1,13 +1,12 @@
 """Bounds of the inputs that say where to read or write: indices, and lengths of sequences.
 
-The form of a layer with such inputs has `bounds`. A number outside its bounds is an error. The plan finds it if the
+The form of a layer with such inputs is `Bounded`. A number outside its bounds is an error. The plan finds it if the
 numbers are known then, the CPU finds it in every run, and a GPU finds it in a run with checks (see tensor/checks.py).
 In any other run on a GPU, a number outside its bounds reads 0 and writes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +40,3 @@ class Bounds:
             if not inside.all():
                 bad = column[np.argmin(inside)]
                 raise InferenceError(f"{self.what} {bad} reaches beyond {size} elements")
-
-
-def check(form: Any, inputs: Sequence[Any]) -> None:
-    """Raise InferenceError if an array among a form's inputs reaches beyond its bounds. An input of None is skipped."""
-    for bounds in getattr(form, "bounds", ()):
-        values = inputs[bounds.input] if bounds.input < len(inputs) else None
-        if values is not None:
-            bounds.check(values)

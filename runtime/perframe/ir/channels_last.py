@@ -16,13 +16,6 @@ from perframe.tensor import DataType, TensorShape
 
 T = TypeVar("T")
 
-FAMILIES = ("conv", "conv_transpose", "pool", "quantized", "requantize")  # their kernels know layers of either order
-
-
-def is_data(declaration: Declaration, index: int) -> bool:
-    """Whether input `index` of a layer is data. Weights, biases and scales are not: they keep their dims."""
-    return declaration.inputs[index] in ("x", "addend", "factor")
-
 
 def first(dims: Sequence[T]) -> tuple[T, ...]:
     """Return (batch, *spatial, channels) as (batch, channels, *spatial)."""
@@ -52,7 +45,7 @@ def channels_last_outputs(
     declaration: Declaration, inputs: Sequence[PartialTensor | None], attributes: Mapping[str, Any]
 ) -> tuple[PartialTensor, ...]:
     """Return the outputs as partial tensors. Raises InferenceError."""
-    given = [_first_of(value) if is_data(declaration, index) else value for index, value in enumerate(inputs)]
+    given = [_first_of(value) if declaration.is_spatial(index) else value for index, value in enumerate(inputs)]
     outputs = declaration.outputs_for(given, attributes)
     return tuple(
         output.with_shape(None if output.shape is None else last(output.shape), output.dtype) for output in outputs

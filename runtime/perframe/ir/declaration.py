@@ -15,11 +15,12 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.ir.attributes import ANYTHING, Kind, kind_by_default, kind_of
 from perframe.ir.family_files import family_at
+from perframe.ir.form import Followed
 from perframe.ir.shape_arithmetic import FOLLOWED, MAX_VALUES, Values, is_followed, numbers_of
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.sizes.size import is_symbolic, plain
@@ -36,6 +37,7 @@ MAX_LENGTH = 64  # a declaration does not remember a longer tuple or text
 DATA_ERRORS = (ValueError, LookupError, ArithmeticError, MemoryError)  # which numbers in a file cause in a right rule
 _FIXED = (tuple, int, float, str, DataType)
 Infer = Callable[..., PartialTensor | tuple[PartialTensor, ...]]
+Input = TypeVar("Input")
 
 
 class Known(Protocol):
@@ -103,7 +105,7 @@ class Declaration(Traits, Pointwise, Drawn):
         return self.formula(*inputs, **attributes)
 
     def form(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Declare the canonical form: `function(inputs, outputs, **attributes)`."""
+        """Declare the canonical form: `function(inputs, outputs, **attributes)`. An absent input is None."""
         self.form_of = function
         return function
 
@@ -114,6 +116,20 @@ class Declaration(Traits, Pointwise, Drawn):
         """
         self.computed_by = function
         return function
+
+    def complete(self, inputs: Sequence[Input | None]) -> Sequence[Input | None]:
+        """Return the inputs with None for each absent one at the end."""
+        absent = 0 if self.variadic else len(self.inputs) - len(inputs)
+        return (*inputs, *(None,) * absent) if absent > 0 else inputs
+
+    def canonical(self, inputs: Sequence[Any], outputs: Sequence[Any], attributes: Attributes) -> Any:
+        """Return the canonical form for these inputs, outputs and attributes, all of them given.
+
+        Raises ModelError if the operator has none.
+        """
+        if self.form_of is None:
+            raise ModelError(f"{self.name} has no canonical form")
+        return self.form_of(self.complete(inputs), outputs, **attributes)
 
     def with_defaults(self, attributes: Attributes) -> dict[str, Any]:
         """Return the attributes, with defaults for those that are not given.
@@ -169,6 +185,10 @@ class Declaration(Traits, Pointwise, Drawn):
         """Whether the values of input `index` must be known before the layer is planned."""
         return index < len(self.inputs) and self.inputs[index] in self.host
 
+    def is_spatial(self, index: int) -> bool:
+        """Whether input `index` has the channels last where the layer has. Weights, biases and scales never do."""
+        return index < len(self.inputs) and self.inputs[index] in self.spatial
+
     def outputs_for(self, inputs: Sequence[PartialTensor | None], attributes: Attributes) -> tuple[PartialTensor, ...]:
         """Return the outputs as partial tensors. Raises InferenceError with a reason."""
         if len(inputs) < self.required or None in inputs[: self.required]:
@@ -221,12 +241,11 @@ class Declaration(Traits, Pointwise, Drawn):
         if self.alias:
             forms: list[Any] = [_SameValues()]
         else:
-            assert self.form_of is not None
-            form = self.form_of(inputs, outputs, **bound)
+            form = self.canonical(inputs, outputs, bound)
             forms = form if isinstance(form, list) else [form]
         made = list(outputs)
         for index, (form, output) in enumerate(zip(forms, outputs, strict=False)):
-            if hasattr(form, "of_values") and output.shape is not None:
+            if isinstance(form, Followed) and output.shape is not None:
                 values = form.of_values(inputs, output).reshape(output.shape.to_shape())
                 made[index] = PartialTensor.of_values(output.dtype, values)
         return tuple(made)
@@ -291,6 +310,7 @@ def attributes_of(other: Callable[..., Any]) -> Callable[[Infer], Infer]:
 def layer(
     *,
     host: Sequence[str] = (),
+    spatial: Sequence[str] = (),
     alias: bool = False,
     pure: bool = True,
     on_host: bool = False,
@@ -313,6 +333,7 @@ def layer(
                 home,
                 infer,
                 host=frozenset(host),
+                spatial=frozenset(spatial),
                 alias=alias,
                 pure=pure,
                 on_host=on_host,

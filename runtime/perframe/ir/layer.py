@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from perframe.errors import InferenceError, ModelError, PerframeError
-from perframe.ir.channels_last import Seen, channels_last_outputs, is_data
+from perframe.ir.channels_last import Seen, channels_last_outputs
 from perframe.ir.declaration import Declaration, Known, declaration
 from perframe.ir.epilogue import Stage
 from perframe.ir.sizes.partial import PartialTensor
@@ -209,10 +209,10 @@ class Layer:
             raise ModelError(f"layer {self.name!r} ({self.op}) has no canonical form")
         seen, made = inputs, outputs
         if self.channels_last:
-            seen = [Seen.channels_first(value) if is_data(entry, i) else value for i, value in enumerate(inputs)]
+            seen = [Seen.channels_first(value) if entry.is_spatial(i) else value for i, value in enumerate(inputs)]
             made = [Seen.channels_first(value) for value in outputs]
         try:
-            return entry.form_of(seen, made, **entry.with_defaults(self.attributes))
+            return entry.canonical(seen, made, entry.with_defaults(self.attributes))
         except PerframeError as error:
             raise self._named(error, inputs) from None
         except Exception as error:  # a file may say anything

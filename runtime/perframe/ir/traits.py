@@ -12,6 +12,7 @@ class Traits:
     """What passes, plans and backends may assume of an operator.
 
     - `host` names the inputs whose values must be known before the layer can be planned (a shape, axes, ...).
+    - `spatial` names the inputs of dims (batch, channels, *spatial). They and the outputs may have the channels last.
     - `alias`: the output is the first input's data with another shape.
     - `pure`: equal inputs give equal outputs, which random layers do not.
     - `on_host`: the layer runs between plans, on arrays, because its output's shape depends on data or its values are
@@ -23,6 +24,7 @@ class Traits:
     """
 
     host: frozenset[str] = frozenset()
+    spatial: frozenset[str] = frozenset()
     alias: bool = False
     pure: bool = True
     on_host: bool = False

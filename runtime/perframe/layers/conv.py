@@ -111,7 +111,7 @@ def check_addend(addend: PartialTensor, made: PartialTensor) -> None:
         )
 
 
-@layer()
+@layer(spatial=("x", "addend", "factor"))
 def Conv(
     x: PartialTensor,
     w: PartialTensor,
@@ -183,7 +183,7 @@ def transposed_pads(
     return begin, dims
 
 
-@layer(family="conv_transpose")
+@layer(family="conv_transpose", spatial=("x",))
 def ConvTranspose(
     x: PartialTensor,
     w: PartialTensor,

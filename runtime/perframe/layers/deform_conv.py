@@ -59,9 +59,8 @@ def _deform_conv(
     strides: Extents | None,
 ) -> Deformed:
     known = {"strides": strides, "dilations": dilations, "pads": pads, "auto_pad": "NOTSET", "group": group}
-    assert Conv.form_of is not None
-    convolution: Convolution = Conv.form_of(inputs, outputs, **known)
-    offset, mask = inputs[2], (*inputs, None, None)[4]
+    convolution: Convolution = Conv.canonical(inputs[:2], outputs, known)
+    _, _, offset, _, mask = inputs
     assert offset is not None
     taps, dims = math.prod(convolution.window.kernel), len(convolution.size)
     wanted = (convolution.batch, offset_group * taps * dims, *convolution.output)

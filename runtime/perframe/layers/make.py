@@ -64,7 +64,7 @@ def Trilu(x: PartialTensor, k: PartialTensor | None = None, *, upper: Flag = 1) 
 @Trilu.form
 def _trilu(inputs: Sequence[Known | None], outputs: Sequence[Known], *, upper: int) -> Triangle:
     rows, columns = outputs[0].shape[-2:]
-    k = inputs[1] if len(inputs) > 1 else None
+    _, k = inputs
     offset = 0 if k is None or k.value is None else int(k.value.ravel()[0])
     return Triangle(rows, columns, max(-rows, min(columns, offset)), bool(upper))
 

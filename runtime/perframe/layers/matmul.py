@@ -70,7 +70,7 @@ def MatMul(
 
 @MatMul.form
 def _matmul(inputs: Sequence[Known | None], outputs: Sequence[Known], *, transA: int = 0, transB: int = 0) -> Product:
-    a, b, bias = (*inputs, None)[:3]
+    a, b, bias = inputs
     assert a is not None and b is not None
     left = (1, *a.shape) if len(a.shape) == 1 else tuple(a.shape)
     right = (*b.shape, 1) if len(b.shape) == 1 else tuple(b.shape)
@@ -124,7 +124,7 @@ def Gemm(
 def _gemm(
     inputs: Sequence[Known | None], outputs: Sequence[Known], *, alpha: float, beta: float, transA: int, transB: int
 ) -> Product:
-    a, b, c = (*inputs, None)[:3]
+    a, b, c = inputs
     assert a is not None and b is not None
     rows, columns = outputs[0].shape
     depth = b.shape[1] if transB else b.shape[0]  # b may be constant where a is not

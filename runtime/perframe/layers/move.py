@@ -276,7 +276,7 @@ def _is_all(given: Known | None, number: int) -> bool:
 def _slice(inputs: Sequence[Known | None], outputs: Sequence[Known]) -> list[View]:
     x = inputs[0]
     assert x is not None
-    _, starts, ends, axes, steps = (*inputs, None, None)[:5]
+    _, starts, ends, axes, steps = inputs
     if _is_all(starts, 0) and (steps is None or _is_all(steps, 1)):  # the output's shape says where it ends
         return [View(tuple(outputs[0].shape), row_major(x.shape))]
     given = (None if value is None else value.value for value in (starts, ends, axes, steps))

@@ -58,7 +58,7 @@ def _pad_amounts(rank: int, amounts: Sequence[Dim], axes: Sequence[int] | None) 
 
 @Pad.form
 def _pad(inputs: Sequence[Known | None], outputs: Sequence[Known], *, mode: str) -> Padding:
-    x, pads, value, axes = (*inputs, None, None)[:4]
+    x, pads, value, axes = inputs
     assert x is not None and pads is not None and pads.value is not None
     chosen = None if axes is None or axes.value is None else [int(v) for v in axes.value.ravel()]
     before, _ = _pad_amounts(len(x.shape), [int(v) for v in pads.value.ravel()], chosen)

@@ -66,20 +66,20 @@ def _check_rank(x: PartialTensor, kernel_shape: Sequence[int]) -> None:
         raise InferenceError(f"kernel_shape {tuple(kernel_shape)} does not fit {x}")
 
 
-@layer()
+@layer(spatial=("x",))
 @attributes_of(_output)
 def MaxPool(x: PartialTensor, *, storage_order: Flag = 0, **shared: Any) -> tuple[PartialTensor, PartialTensor]:
     y = _output(x, **shared)
     return y, y.with_shape(y.shape, DataType.INT64)
 
 
-@layer()
+@layer(spatial=("x",))
 @attributes_of(_output)
 def AveragePool(x: PartialTensor, *, count_include_pad: Flag = 0, **shared: Any) -> PartialTensor:
     return _output(x, **shared)
 
 
-@layer()
+@layer(spatial=("x",))
 @attributes_of(_output)
 def LpPool(x: PartialTensor, *, p: float = 2, **shared: Any) -> PartialTensor:
     if p <= 0:

@@ -72,7 +72,7 @@ def _scaling(
     precision: DataType,
     saturate: bool = True,
 ) -> Scaling:
-    x, scale, zero = (*inputs, None)[:3]
+    x, scale, zero = inputs
     assert x is not None and scale is not None
     block_size = attributes["block_size"]
     shape, scales = x.shape, tuple(scale.shape)

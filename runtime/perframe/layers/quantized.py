@@ -48,7 +48,7 @@ def _result(
     return output.with_shape(output.shape, dtype)
 
 
-@layer()
+@layer(spatial=("x",))
 @attributes_of(Conv.infer)
 def QuantizedConv(
     x: PartialTensor,
@@ -72,8 +72,7 @@ def QuantizedConv(
 def _conv(
     inputs: Sequence[Known], outputs: Sequence[Known], *, low: int | None, high: int | None, **attributes: Any
 ) -> QuantizedProduct:
-    assert Conv.form_of is not None
-    return QuantizedProduct(Conv.form_of(inputs[:2], outputs, **attributes), low, high)
+    return QuantizedProduct(Conv.canonical(inputs[:2], outputs, attributes), low, high)
 
 
 @layer()
@@ -98,5 +97,4 @@ def QuantizedMatMul(
 def _matmul(
     inputs: Sequence[Known | None], outputs: Sequence[Known], *, low: int | None, high: int | None
 ) -> QuantizedProduct:
-    assert MatMul.form_of is not None
-    return QuantizedProduct(MatMul.form_of(inputs[:2], outputs), low, high)
+    return QuantizedProduct(MatMul.canonical(inputs[:2], outputs, {}), low, high)

@@ -127,7 +127,7 @@ def _declare(
     def form(
         inputs: Sequence[Known | None], outputs: Sequence[Known], *, keepdims: int, noop_with_empty_axes: int
     ) -> Reduction:
-        x, axes = (*inputs, None)[:2]
+        x, axes = inputs
         assert x is not None
         given = None if axes is None or axes.value is None else [int(v) for v in axes.value.ravel()]
         return _reduction(x.shape, _axes(len(x.shape), given, noop_with_empty_axes), combine, prepare, finish)

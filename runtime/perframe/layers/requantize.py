@@ -78,7 +78,7 @@ def _table(inputs: Sequence[Known], outputs: Sequence[Known]) -> LookupTable:
     return LookupTable()
 
 
-@layer()
+@layer(spatial=("x",))
 def QuantizedMean(x: PartialTensor, *, factor: float, x_zero: int, zero: int, to: DataType) -> PartialTensor:
     """`factor` contains the scales, but not the number of pixels."""
     return x.with_shape(None if x.shape is None else (*x.shape[:2], *(1,) * (len(x.shape) - 2)), to)

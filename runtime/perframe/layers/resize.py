@@ -261,7 +261,7 @@ def _regions(rank: int, roi: Known | None, axes: Sequence[int] | None) -> dict[i
 
 @Resize.form
 def _resize(inputs: Sequence[Known | None], outputs: Sequence[Known], **attributes: Any) -> list[AxisTaps]:
-    x, roi, scales, sizes = (*inputs, None, None, None)[:4]
+    x, roi, scales, sizes = inputs
     assert x is not None
     shape, policy = list(x.shape), attributes["keep_aspect_ratio_policy"]
     targets: list[tuple[int, float | None]]

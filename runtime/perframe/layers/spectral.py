@@ -88,7 +88,7 @@ def DFT(
 
 @DFT.form
 def _dft(inputs: Sequence[Known | None], outputs: Sequence[Known], *, inverse: int, onesided: int) -> Transform:
-    x, given, axis = (*inputs, None, None)[:3]
+    x, given, axis = inputs
     assert x is not None
     at = _signal_axis(-2 if axis is None or axis.value is None else int(axis.value.item()), len(x.shape))
     mirrored = bool(inverse and onesided)
@@ -152,7 +152,7 @@ def _frame_length(size: Dim, window: PartialTensor | None, frame_length: Partial
 
 @STFT.form
 def _stft(inputs: Sequence[Known | None], outputs: Sequence[Known], *, onesided: int) -> Transform:
-    signal, step, window, given = (*inputs, None, None)[:4]
+    signal, step, window, given = inputs
     assert signal is not None and step is not None and step.value is not None
     size = signal.shape[1]
     length = window.shape[0] if window is not None else size

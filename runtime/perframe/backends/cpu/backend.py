@@ -87,7 +87,7 @@ class CpuBackend:
         takes_gaps = family_of(layer).takes_gaps
         if takes_gaps is None:
             return frozenset()
-        able = takes_gaps(layer, inputs, outputs)
+        able = takes_gaps(layer, layer.declaration.complete(inputs), outputs)
         present = [value for value in (*inputs, *outputs) if value is not None]
         others = {value.name for value in present if not any(value is one for one in able)}
         return frozenset(value.name for value in able) - others
@@ -112,6 +112,7 @@ class CpuBackend:
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
     ) -> list[Step]:
         """Return native steps if the family has a kernel for these dtypes, else one step with NumPy."""
+        inputs = layer.declaration.complete(inputs)
         if (layer.declaration.joins or layer.declaration.cuts) and any(
             [value is not None and value.part is not None for value in (*inputs, *outputs)]
         ):

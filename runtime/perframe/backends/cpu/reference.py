@@ -16,9 +16,8 @@ from perframe.backends.cpu.families import family_of
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
 from perframe.errors import InferenceError, ModelError
-from perframe.ir.bounds import check as check_bounds
-from perframe.ir.channels_last import is_data
 from perframe.ir.epilogue import apply
+from perframe.ir.form import Bounded, check_bounds
 from perframe.ir.sizes.partial import PartialTensor
 
 Array = NDArray[Any]
@@ -32,17 +31,19 @@ def computation(
     """
     family = family_of(layer)
     declared = [(known.dtype.numpy, tuple(known.shape)) for known in outputs]
-    bounded, empty = hasattr(form, "bounds"), not any(math.prod(shape) for _, shape in declared)
+    bounded, empty = isinstance(form, Bounded), not any(math.prod(shape) for _, shape in declared)
     channels_last, epilogue, declaration = layer.channels_last, layer.epilogue, layer.declaration
 
     def run(inputs: Sequence[Array | None]) -> list[Array]:
+        inputs = declaration.complete(inputs)
         if bounded:
             check_bounds(form, inputs)
         if empty:
             return [np.empty(shape, dtype) for dtype, shape in declared]
         if channels_last:
             inputs = [
-                np.moveaxis(x, -1, 1) if is_data(declaration, i) and x is not None else x for i, x in enumerate(inputs)
+                np.moveaxis(value, -1, 1) if value is not None and declaration.is_spatial(index) else value
+                for index, value in enumerate(inputs)
             ]
         with np.errstate(all="ignore"):
             values = [np.asarray(value) for value in family.compute(layer, form, inputs, outputs)]
@@ -115,7 +116,7 @@ def run_on_host(layer: LayerLike, inputs: Sequence[Any]) -> list[Any]:
     specs = layer.infer(known) if tensors else None
     family = family_of(layer)
     with np.errstate(all="ignore"), _named(layer, inputs):
-        made = family.compute(layer, None, inputs, specs)
+        made = family.compute(layer, None, layer.declaration.complete(inputs), specs)
     if specs is None or any(spec.kind != "tensor" for spec in specs):
         return list(made)
     return [np.asarray(value, spec.dtype.numpy) for value, spec in zip(made, specs, strict=False)]

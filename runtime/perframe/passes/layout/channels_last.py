@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from perframe.ir import Evaluate, Layer, Model
-from perframe.ir.channels_last import first, is_data, last
+from perframe.ir.channels_last import first, last
 from perframe.passes.layout.channel_order import Rewrite, rank_of
 from perframe.tensor import DataType
 
@@ -63,7 +63,7 @@ class _Rewrite(Rewrite):
     def _window(self, layer: Layer) -> bool:
         layer.channels_last = True
         inputs = [
-            self._reordered(value) if value is not None and is_data(layer.declaration, index) else value
+            self._reordered(value) if value is not None and layer.declaration.is_spatial(index) else value
             for index, value in enumerate(layer.inputs)
         ]
         return self._make(layer, inputs)

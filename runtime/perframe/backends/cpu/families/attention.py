@@ -37,9 +37,8 @@ def compute(
 def _attention(form: Attention, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Compute all scores of a head at once."""
     views = (form.query, form.key, form.value, form.added, form.kept, form.dropped)
-    given = (*inputs, None, None, None)[:6]
     query, key, value, added, kept, dropped = (
-        None if x is None or view is None else view.of(x) for x, view in zip(given, views, strict=True)
+        None if x is None or view is None else view.of(x) for x, view in zip(inputs, views, strict=True)
     )
     assert query is not None and key is not None and value is not None
     scores = np.matmul(query.astype(np.float32) * np.float32(form.scale), key.astype(np.float32))
@@ -98,7 +97,7 @@ def lower(
         return None
     if form.size + LANES > QUERIES or form.out[-1] != 1:
         return None
-    query, key, value, added, kept, dropped = (*inputs, None, None, None)[:6]
+    query, key, value, added, kept, dropped = inputs
     assert query is not None and key is not None and value is not None
     for name in ("attention", "attention.rows", "gemm.pack"):
         jit.kernel(name)

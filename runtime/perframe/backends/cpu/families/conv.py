@@ -37,7 +37,7 @@ ADDEND = 3  # the input that is added
 
 def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Tap by tap: each is a matrix product of a group's channels."""
-    x, w, b, addend, factor = (*inputs, None, None, None)[:5]
+    x, w, b, addend, factor = inputs
     x = x if factor is None else x * factor
     window, groups, rank = form.window, form.groups, len(form.size)
     last = [
@@ -97,7 +97,7 @@ def _merged(form: Convolution) -> Convolution:
 def _channels_last(
     layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], out: Operand, scratch: Scratch
 ) -> list[NativeStep] | None:
-    x, w, b, addend, factor = (*inputs, None, None, None)[:5]
+    x, w, b, addend, factor = inputs
     if x is None or w is None or not w.is_constant or len(form.size) > 3 or not all_float32(inputs):
         return None
     window = plane_words(form.window, form.size, form.output)
@@ -149,7 +149,7 @@ def _by_tap(weights: Any) -> Any:
 
 def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
     """Data, addend and result, if the channels are last."""
-    x, w, _, addend = (*inputs, None, None)[:4]
+    x, w, _, addend, _ = inputs
     if not layer.channels_last or w is None or not w.is_constant or len(w.shape) > 5 or not all_float32(inputs):
         return []
     return [value for value in (x, addend, outputs[0]) if value is not None]
@@ -198,7 +198,7 @@ def lower_as(
     items: int,
 ) -> list[NativeStep] | None:
     """Return the step of a kernel with the words of CONV, or None if the kernel does not take these operands."""
-    x, w, b = (*inputs, None)[:3]
+    x, w, b, *_ = inputs
     window = window_words(form.window, form.size, form.output)
     if x is None or w is None or window is None or not all_float32(inputs) or layer.channels_last or inputs[3:]:
         return None

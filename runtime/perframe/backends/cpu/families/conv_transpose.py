@@ -27,7 +27,7 @@ WIDENS = True  # float16 is computed in float32
 
 def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Each tap of the window scatters the whole input into the output."""
-    x, w, b = (*inputs, None)[:3]
+    x, w, b = inputs
     window, groups, rank = form.window, form.groups, len(form.size)
     full = [
         max((size - 1) * s + (k - 1) * d + 1, begin + out)
@@ -62,7 +62,7 @@ def lower(
     """
     if not layer.channels_last:
         return conv.lower_as("conv.transpose", layer, form, inputs, outputs, form.batch * form.outputs)
-    x, w, b = (*inputs, None)[:3]
+    x, w, b = inputs
     window = window_words(form.window, form.size, form.output)
     if x is None or w is None or not w.is_constant or window is None or not all_float32(inputs) or inputs[3:]:
         return None

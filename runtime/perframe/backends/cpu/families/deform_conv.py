@@ -17,7 +17,7 @@ from perframe.layers.deform_conv import Deformed
 
 def compute(layer: LayerLike, form: Deformed, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Go tap by tap: sample all channels at the tap's positions plus offsets, and multiply by the tap's weights."""
-    x, w, offset, b, mask = (*inputs, None, None)[:5]
+    x, w, offset, b, mask = inputs
     conv, shared = form.convolution, form.offset_groups
     window, dims, wide = conv.window, len(conv.size), accumulator(x.dtype)
     planes = x.astype(wide).reshape(conv.batch, shared, conv.channels // shared, *conv.size)

@@ -15,7 +15,7 @@ from perframe.layers.drop import Dropping
 
 def compute(layer: LayerLike, form: Dropping, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Drop elements, and scale the others so that the mean stays."""
-    x, ratio, training = (*inputs, None, None)[:3]
+    x, ratio, training = inputs
     rate = 0.5 if ratio is None else float(ratio)
     if form.rests or training is None or not bool(training) or rate == 0:
         return [x, np.ones(x.shape, bool)]

@@ -47,7 +47,7 @@ def _product(left: Any, right: Any, depth: int) -> Any:
 
 def compute(layer: LayerLike, form: Product, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """NumPy's matmul of strided matrices."""
-    a, b, bias = (*inputs, None)[:3]
+    a, b, bias = inputs
     left = _matrices(a, form.batch, form.rows, form.depth, form.a_strides)
     right = _matrices(b, form.batch, form.depth, form.columns, form.b_strides)
     result = _product(left, right, form.depth)
@@ -62,7 +62,7 @@ def lower(
     layer: LayerLike, form: Product, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
     """float32: over packed panels, or row by row where packing would not pay."""
-    a, b, bias = (*inputs, None)[:3]
+    a, b, bias = inputs
     if a is None or b is None or not all_float32(inputs):
         return None
     copied: list[NativeStep] = []

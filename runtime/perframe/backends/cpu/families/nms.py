@@ -21,7 +21,7 @@ def compute(layer: LayerLike, form: Suppression, inputs: Sequence[Any], outputs:
     """Return rows (batch, class, box) of the chosen boxes, class by class and the best first. The other rows of a class
     are -1.
     """
-    boxes, scores, _, overlap, least = (*inputs, None, None, None)[:5]
+    boxes, scores, _, overlap, least = inputs
     threshold = _number(overlap, np.float32(0))
     table = np.full((form.batch, form.classes, form.picks, 3), -1, np.int64)
     for batch, (corners, classes) in enumerate(zip(boxes, scores, strict=True)):
@@ -66,7 +66,7 @@ def lower(
     layer: LayerLike, form: Suppression, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
     """A native step for float32."""
-    boxes, scores, _, overlap, least = (*inputs, None, None, None)[:5]
+    boxes, scores, _, overlap, least = inputs
     if boxes is None or scores is None or not all_float32([boxes, scores, overlap, least]):
         return None
     rows, zero = form.batch * form.classes, Operand.stored(np.zeros(1, np.float32))

@@ -26,7 +26,7 @@ def compute(layer: LayerLike, form: Scaling | OwnRange, inputs: Sequence[Any], o
     """Compute on (outer, size, inner)."""
     if isinstance(form, OwnRange):
         return _own_range(inputs[0])
-    x, scale, zero = (*inputs, None)[:3]
+    x, scale, zero = inputs
     rows = x.reshape(form.outer, form.size, form.inner)
     offset = None if zero is None else _spread(form, zero)
     scaled = _quantize if form.quantizes else _dequantize
@@ -49,7 +49,7 @@ def lower(
     scratch: Scratch,
 ) -> list[NativeStep] | None:
     """Native steps between bytes and float32, with a scale for the tensor or for each index of an axis."""
-    x, scale, zero = (*inputs, None, None)[:3]
+    x, *others = inputs
     assert x is not None
     elements = x.shape.size
     if isinstance(form, OwnRange):
@@ -67,6 +67,7 @@ def lower(
             _scale(layer, "quantize", QUANTIZE.operands(x=x, scale=own, zero=own_zero, out=y), False),
         ]
     small, large = (outputs[0], x) if form.quantizes else (x, outputs[0])
+    scale, zero = others
     if scale is None or form.block != 1 or small.dtype not in SIGNED or form.steps not in ((0, 0, 0), (0, 1, 0)):
         return None
     if {large.dtype, scale.dtype, form.precision} != {DataType.FLOAT32}:

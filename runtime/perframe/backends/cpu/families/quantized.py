@@ -18,8 +18,8 @@ from perframe.backends.cpu.lowering.lowering import float_array, step, window_re
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.conv import Convolution
-from perframe.layers.matmul import Product
+from perframe.layers.conv import Conv, Convolution
+from perframe.layers.matmul import MatMul, Product
 from perframe.layers.quantized import QuantizedProduct
 from perframe.tensor import DataType
 
@@ -29,7 +29,7 @@ NEAR = 8192  # float32 that fit into the first cache beside other values
 
 def compute(layer: LayerLike, form: QuantizedProduct, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Multiply integers without their zero points, and make results of the sums."""
-    x, w, bias, x_zero, w_zero, x_scale, w_scale, y_zero = (*inputs, *(None,) * 8)[:8]
+    x, w, bias, x_zero, w_zero, x_scale, w_scale, y_zero = inputs
     product = form.product
     after = len(product.size) if isinstance(product, Convolution) else 0
 
@@ -40,7 +40,8 @@ def compute(layer: LayerLike, form: QuantizedProduct, inputs: Sequence[Any], out
     beside = after + 1 if isinstance(product, Convolution) else 0
     right = w.astype(np.int32) - (0 if w_zero is None else column(w_zero.astype(np.int32), beside))
     family: Any = conv if isinstance(product, Convolution) else matmul
-    sums = family.compute(layer, product, [left, right], outputs)[0]
+    operator = Conv if isinstance(product, Convolution) else MatMul
+    sums = family.compute(layer, product, operator.complete([left, right]), outputs)[0]
     sums = sums.reshape(outputs_of(product)).astype(np.int32)
     whole = bias is not None and bias.dtype == np.int32
     if whole:
@@ -73,7 +74,7 @@ def lower(
     scratch: Scratch,
 ) -> list[NativeStep] | None:
     """Products over packed weights, which must be constant. Convolutions must have their channels last."""
-    x, w, bias, x_zero, w_zero, x_scale, w_scale, y_zero = (*inputs, *(None,) * 8)[:8]
+    x, w, bias, x_zero, w_zero, x_scale, w_scale, y_zero = inputs
     fixed = (w, bias, w_zero, w_scale, y_zero)
     if x is None or w is None or any(value is not None and not value.is_constant for value in fixed):
         return None

@@ -52,7 +52,7 @@ def _scatter(form: Scattering, inputs: Sequence[Any]) -> Any:
 
 
 def _rows(form: RowUpdate, inputs: Sequence[Any]) -> Any:
-    x, update, begin = (*inputs, None)[:3]
+    x, update, begin = inputs
     result = x.reshape(form.batch, form.outer, form.size, form.inner).copy()
     first = np.zeros(form.batch, np.int64) if begin is None else begin.reshape(-1)
     at = first[:, None] + np.arange(form.count)

@@ -44,7 +44,7 @@ def lower(
     scratch: Scratch,
 ) -> list[NativeStep] | None:
     """Native steps for float32 rows and a single output."""
-    x, scale, bias = (*inputs, None)[:3]
+    x, scale, bias = (*inputs, None)[:3]  # a layer with no mean has no bias
     periods = [form.period(index) for index in range(len(form.factors))]
     if x is None or scale is None or not all_float32([*inputs, outputs[0]]) or any(p is None for p in periods):
         return None

@@ -12,6 +12,7 @@ from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
 from perframe.errors import BackendError, InferenceError
 from perframe.ir.bounds import Bounds
+from perframe.ir.form import Bounded
 from perframe.tensor import Storage, checks
 
 
@@ -44,7 +45,7 @@ def bounds_steps(call: Call[Any]) -> list[BoundsStep]:
     outside its bounds.
     """
     steps = []
-    for bounds in getattr(call.form, "bounds", ()):
+    for bounds in call.form.bounds if isinstance(call.form, Bounded) else ():
         operand = call.optional(bounds.input)
         if operand is None:
             continue
