@@ -57,6 +57,9 @@ class LayerLike(Protocol):
     def is_wide(self) -> bool:
         """Whether its integers may need more than 32 bits."""
 
+    def __getattr__(self, name: str) -> Any:
+        """An attribute by the name in the declaration, or its default."""
+
     def form(self, inputs: Sequence[Known | None], outputs: Sequence[Known]) -> Any:
         """The canonical form of its family."""
 

@@ -32,7 +32,7 @@ class ControlPart:
         self._joins: dict[tuple[str, int, int], PlannedPart] = {}
         self._cuts: dict[tuple[int, int], PlannedPart] = {}
         self._captures: Sequence[str] = layer.captures
-        self._bodies = {name: Parts(body, machine) for name, body in layer.bodies.items()}
+        self._bodies = {name: Parts(body, machine) for name, body in layer.inner_models.items()}
         self._own = {
             name: [value for value in body.model.inputs if value.name not in self._captures]
             for name, body in self._bodies.items()

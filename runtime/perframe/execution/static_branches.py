@@ -109,7 +109,7 @@ def _settle(model: Model, known: dict[Value, PartialTensor], evaluate: Evaluate)
         if body_for is not None and condition is not None and condition.size == 1:
             which = body_for(condition)
             decided.append((layer.name, which))
-            inside = inlined_body(layer, layer.bodies[which])
+            inside = inlined_body(layer, layer.inner_models[which])
             model.replace(layer, *inside)
             waiting += inside[::-1]
             continue

@@ -94,7 +94,7 @@ def least_opset(
         return 1
     newest = onnx.defs.onnx_opset_version() if domain == "" else onnx.defs.onnx_ml_opset_version()
     first = LEAST_OPSET if domain == "" else 1
-    if op == "Mod" and given[0] is not None and given[0].dtype.is_float and not layer.attributes.get("fmod"):
+    if op == "Mod" and given[0] is not None and given[0].dtype.is_float and not layer.fmod:
         first = _FLOAT_MODULO
     if op == "Optional" and not node.input:
         raise ModelError("ONNX wants the type of an empty optional, and the model does not keep it")

@@ -88,14 +88,9 @@ def _all_names(model: Model) -> set[str]:
     names = {*model.constants, *(value.name for value in (*model.inputs, *model.outputs))}
     for layer in model.layers:
         names.update(value.name for value in layer.results)
-        for body in _bodies(layer).values():
+        for body in layer.inner_models.values():
             names |= _all_names(body)
     return names
-
-
-def _bodies(layer: Layer) -> Mapping[str, Model]:
-    found: Mapping[str, Model] = layer.attributes.get("bodies", {})
-    return found
 
 
 def _outside(arrays: Mapping[str, Array]) -> set[str]:
@@ -223,7 +218,7 @@ class _GraphWriter:
         while inputs and not inputs[-1]:
             inputs.pop()
         around = dict(zip(captures, layer.inputs[own:], strict=True))
-        graphs = {name: self._body(body, layer, around, name) for name, body in _bodies(layer).items()}
+        graphs = {name: self._body(body, layer, around, name) for name, body in layer.inner_models.items()}
         title = self._file.titles.free(layer.name)
         outputs = list(map(self._said, layer.outputs))
         least = least_outputs(layer)

@@ -18,7 +18,7 @@ def check(model: Model) -> None:
         raise ModelError(f"{model.name}: a constant has no name")
     model.verify()
     for layer in model.layers:
-        for body in layer.attributes.get("bodies", {}).values():
+        for body in layer.inner_models.values():
             check(body)
         _check_form(layer)
     model.infer()

@@ -71,7 +71,7 @@ def _keep_as_filed(model: Model) -> None:
     """Let no backend fuse layers of the model or of its bodies."""
     model.preparations = 0
     for layer in model.layers:
-        for body in layer.attributes.get("bodies", {}).values():
+        for body in layer.inner_models.values():
             _keep_as_filed(body)
 
 

@@ -90,6 +90,12 @@ class Layer:
         return [value for value in self._outputs if value is not None]
 
     @property
+    def inner_models(self) -> Mapping[str, Any]:
+        """The models of the branches or the loop that it runs, by name; none for most layers."""
+        found: Mapping[str, Any] = self.attributes.get("bodies", {})
+        return found
+
+    @property
     def output(self) -> Value:
         """The first output. Raises ModelError if the layer leaves it out."""
         first = self._outputs[0] if self._outputs else None

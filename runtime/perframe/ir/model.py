@@ -320,5 +320,5 @@ def _copy(value: Value) -> Value:
 def copy_bodies(layer: Layer) -> None:
     """Give a layer copies of its bodies, with the same constants."""
     if "bodies" in layer.attributes:
-        bodies = layer.attributes["bodies"].items()
-        layer.attributes["bodies"] = {name: body.copy(with_bodies=True) for name, body in bodies}
+        copies = {name: body.copy(with_bodies=True) for name, body in layer.inner_models.items()}
+        layer.attributes["bodies"] = copies

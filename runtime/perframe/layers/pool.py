@@ -93,7 +93,7 @@ def _form(kind: str) -> Callable[..., Pooling]:
         names = ("kernel_shape", "strides", "dilations", "pads", "auto_pad")
         chosen = window(x.shape[2:], *(attributes[name] for name in names))
         assert chosen is not None
-        counting = bool(attributes.get("count_include_pad", 0))
+        counting = bool(attributes.get("count_include_pad"))
         p = float(attributes.get("p", 2))
         planes = x.shape[0] * x.shape[1]
         by_columns = bool(attributes.get("storage_order", 0))

@@ -217,7 +217,7 @@ def optimize(
     names = pass_names()
     runs: list[PassReport] = []
     for layer in model.walk():
-        for which, body in layer.attributes.get("bodies", {}).items():
+        for which, body in layer.inner_models.items():
             left = None if stop_after is None else stop_after - _changes(runs)
             inner = optimize(body, evaluate, stop_after=left).passes
             where = f"{layer.name} {which}"

@@ -175,7 +175,7 @@ def check_layers(model: Model, exclude: Iterable[str]) -> set[str]:
 def _layer_names(model: Model) -> list[str]:
     names = [layer.name for layer in model.layers]
     for layer in model.layers:
-        for body in layer.attributes.get("bodies", {}).values():
+        for body in layer.inner_models.values():
             names += _layer_names(body)
     return names
 

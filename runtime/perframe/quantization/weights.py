@@ -191,7 +191,7 @@ def quantize_weights(model: Model, kind: str, exclude: set[str], per_tensor: boo
                 made += FORMATS[kind](store, weights)
                 weights.value.constant = None
                 count += 1
-        for body in layer.attributes.get("bodies", {}).values():
+        for body in layer.inner_models.values():
             count += quantize_weights(body, kind, exclude, per_tensor, block_size)
     model.layers = [*made, *model.layers]
     return count

@@ -135,7 +135,7 @@ def _check(model: Model, backend: BackendName, arrays: Mapping[str, NDArray[Any]
 
 def _weights(model: Model) -> int:
     """The bytes of a model's constants, those of its bodies too."""
-    bodies = [body for layer in model.layers for body in layer.attributes.get("bodies", {}).values()]
+    bodies = [body for layer in model.layers for body in layer.inner_models.values()]
     return sum(value.nbytes for value in model.constants.values()) + sum(map(_weights, bodies))
 
 

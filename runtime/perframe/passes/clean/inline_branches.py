@@ -12,7 +12,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
         body_for = layer.declaration.body_for
         condition = layer.input(0).constant if body_for is not None else None
         if body_for is not None and condition is not None and condition.size == 1:
-            model.replace(layer, *inlined_body(layer, layer.bodies[body_for(condition)]))
+            model.replace(layer, *inlined_body(layer, layer.inner_models[body_for(condition)]))
             inlined += 1
     return inlined
 

@@ -50,7 +50,7 @@ def _narrow(model: Model) -> int:
             if attribute is WIDE or (isinstance(attribute, np.ndarray) and attribute.dtype == np.float64):
                 layer.attributes = {**layer.attributes, key: NARROW if attribute is WIDE else _narrowed(attribute)}
                 count += 1
-        for body in layer.attributes.get("bodies", {}).values():
+        for body in layer.inner_models.values():
             count += _narrow(body)
             for value in (*body.inputs, *body.outputs):
                 if value.declared is not None and value.declared.dtype is WIDE:

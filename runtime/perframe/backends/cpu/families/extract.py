@@ -19,7 +19,7 @@ def _non_zero(layer: LayerLike, x: Any) -> list[Any]:
 
 
 def _compress(layer: LayerLike, x: Any, condition: Any) -> list[Any]:
-    axis = layer.attributes.get("axis")
+    axis = layer.axis
     size = x.size if axis is None else x.shape[axis]
     return [np.compress(condition[:size], x, axis)]
 
@@ -30,14 +30,14 @@ def _filled(layer: LayerLike, x: Any) -> list[Any]:
 
 def _unique(layer: LayerLike, x: Any) -> list[Any]:
     """The distinct rows along the axis, sorted or in the order in which they first occur."""
-    axis = layer.attributes.get("axis")
+    axis = layer.axis
     rows = x.reshape(-1) if axis is None else np.moveaxis(x, axis, 0)
     comparable = rows if is_native(rows.dtype) else rows.astype(np.float32)
     if axis is not None and rows.dtype == object:  # NumPy sorts rows of its own dtypes only
         comparable = rows.astype(str)
     _, first, inverse, counts = np.unique(comparable, True, True, True, axis=None if axis is None else 0)
     inverse = inverse.reshape(-1)
-    if not layer.attributes.get("sorted", 1):
+    if not layer.sorted:
         order = np.argsort(first)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))

@@ -29,15 +29,15 @@ def _erase(layer: LayerLike, sequence: list[Any], position: Any = None) -> Any:
 
 
 def _concat(layer: LayerLike, sequence: list[Any]) -> Any:
-    axis = layer.attributes["axis"]
-    return (np.stack if layer.attributes.get("new_axis") else np.concatenate)(sequence, axis)
+    axis = layer.axis
+    return (np.stack if layer.new_axis else np.concatenate)(sequence, axis)
 
 
 def _split(layer: LayerLike, x: Any, split: Any = None) -> Any:
-    axis = layer.attributes.get("axis", 0) % x.ndim
+    axis = layer.axis % x.ndim
     if split is None:
         parts = np.split(x, x.shape[axis], axis) if x.shape[axis] else []
-        return parts if layer.attributes.get("keepdims", 1) else [part.squeeze(axis) for part in parts]
+        return parts if layer.keepdims else [part.squeeze(axis) for part in parts]
     each = np.arange(int(split), x.shape[axis], int(split)) if np.ndim(split) == 0 else np.cumsum(split)[:-1]
     return np.split(x, each, axis)
 

@@ -12,7 +12,7 @@ from perframe.backends.protocol import LayerLike
 
 
 def _shape(layer: LayerLike, inputs: Sequence[Any], output: Operand) -> Any:
-    return np.array(inputs[0].shape[slice(layer.attributes.get("start", 0), layer.attributes.get("end"))], np.int64)
+    return np.array(inputs[0].shape[slice(layer.start, layer.end)], np.int64)
 
 
 def _size(layer: LayerLike, inputs: Sequence[Any], output: Operand) -> Any:
@@ -20,7 +20,7 @@ def _size(layer: LayerLike, inputs: Sequence[Any], output: Operand) -> Any:
 
 
 def _constant_of_shape(layer: LayerLike, inputs: Sequence[Any], output: Operand) -> Any:
-    value = layer.attributes.get("value")
+    value = layer.value
     fill = np.zeros(1, np.float32) if value is None else np.asarray(value)
     return np.full(tuple(inputs[0]), fill.reshape(-1)[0], fill.dtype)
 

@@ -64,7 +64,7 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
         before = [Call(call.layer, rearranged, [call.x], [x]).bind("to_blocks", {"X": call.x}, x)]
     window, outputs, depth_blocks = form.window, blocks_of(form.outputs), blocks_of(form.depth)
     kind, on_pixel = _kind(form), not tools.stores_anywhere
-    map_size = call.layer.attributes.get("map_size", 0)
+    map_size = call.layer.map_size
     patch = _patch(window, map_size, tools.choices) if kind == "depthwise" and not on_pixel else None
     tile = STRIP if on_pixel else patch or chosen(kind, 0 < map_size <= SMALL_MAP, tools.choices)
     group_blocks, depth = outputs // form.groups, BLOCK if form.takes_blocks else form.depth

@@ -28,7 +28,7 @@ def pays(call: Call[BlockConvolution], tools: Tools) -> bool:
     """Whether the device takes this way for a convolution. Its map has the same size in every run, so that no shape
     compiles another kernel. Numbers in half storage are too coarse for the sums of points.
     """
-    form, map_size = call.form, call.layer.attributes.get("map_size", 0)
+    form, map_size = call.form, call.layer.map_size
     if not (tools.stores_anywhere and form.takes_blocks and len(form.size) == 2 and transforms(form)):
         return False
     tiles = map_size // TILE**2
