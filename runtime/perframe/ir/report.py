@@ -13,7 +13,8 @@ from typing import Any
 class ModelSize:
     """The size of a model: its layers, the bytes of its constants, and the multiply-adds of one run.
 
-    Open dims count as 1. Multiply-adds are those of products and convolutions, or None if shapes depend on values.
+    Open dims count as 1. Multiply-adds are those of products and convolutions. They are None if shapes depend on
+    values, and for single passes if `optimize` was not asked to explain.
     """
 
     layers: int

@@ -15,7 +15,7 @@ from perframe.ir import Evaluate, Model
 from perframe.ir.report import OptimizationReport, PassReport, noting
 from perframe.passes.guard import Guard
 from perframe.passes.origins import Origins
-from perframe.passes.work import Sizes
+from perframe.passes.work import measure
 
 log = logging.getLogger("perframe")
 ENTRY_POINTS = "perframe.passes"  # the group in which an installed package names its modules with passes
@@ -211,7 +211,8 @@ def optimize(
 
     Each pass runs at least once, in the bodies of branches and loops first. With `stop_after`, only that many runs of
     passes change the model: halving the number repeatedly finds a pass that is at fault. With `explain` the report says
-    where each layer comes from. Returns the report, which `model.report` keeps. Raises PassError if a pass fails.
+    where each layer comes from, and counts multiply-adds after each pass. Returns the report, which `model.report`
+    keeps. Raises PassError if a pass fails.
     """
     _import_installed()
     names = pass_names()
@@ -219,13 +220,13 @@ def optimize(
     for layer in model.walk():
         for which, body in layer.inner_models.items():
             left = None if stop_after is None else stop_after - _changes(runs)
-            inner = optimize(body, evaluate, stop_after=left).passes
+            inner = optimize(body, evaluate, stop_after=left, explain=explain).passes
             where = f"{layer.name} {which}"
             runs += [replace(run, number=_numbered(run, runs), body=f"{where} {run.body}".strip()) for run in inner]
-    number, sizes = _changes(runs), Sizes(model)
+    number = _changes(runs)
     guard, origins = Guard(model, evaluate, "to optimize it", _added), Origins(model) if explain else None
-    with model.remembering(), sizes.remembering():
-        before = size = sizes.measure()
+    before = size = measure(model)
+    with model.remembering():
         changed = True
         while changed:
             changed = False
@@ -237,14 +238,15 @@ def optimize(
                     changes = guard.run(name, load_pass(name))
                 after = size
                 if changes:
-                    changed, number, after = True, number + 1, sizes.measure()
+                    changed, number, after = True, number + 1, measure(model, counts=explain)
                     if origins is not None:
                         origins.follow()
                 runs.append(PassReport(number if changes else 0, name, changes, size, after, tuple(refusals)))
                 size = after
     model.optimized = number != stop_after
+    after = size if explain or size is before else measure(model)
     origin, gone = ((), ()) if origins is None else origins.result()
-    model.report = OptimizationReport(before, size, tuple(_last_refusals(runs)), origin, gone)
+    model.report = OptimizationReport(before, after, tuple(_last_refusals(runs)), origin, gone)
     log.debug("%s: %s", model.name, model.report)
     return model.report
 
