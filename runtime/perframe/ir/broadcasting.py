@@ -12,6 +12,7 @@ import numpy as np
 from perframe.errors import InferenceError, ModelError
 from perframe.ir.attributes import Flag
 from perframe.ir.declaration import Attributes, Declaration, Known, full_name, register
+from perframe.ir.form import Followed
 from perframe.ir.formula import keywords
 from perframe.ir.geometry import Ints, View, broadcast_strides, collapse
 from perframe.ir.shape_arithmetic import Values, each, numbers_of
@@ -35,7 +36,7 @@ class Float8Rules:
 
 
 @dataclass(frozen=True)
-class Elementwise:
+class Elementwise(Followed):
     """The form of an elementwise layer: the strides of its operands, and the formula that joins them.
 
     `strides` holds one tuple for each operand, in elements. `parameters` holds the formula's attributes as floats, in

@@ -257,7 +257,7 @@ def _said(error: Exception) -> str:
     return f"{str(error) or type(error).__name__} ({Path(at.filename).name}, line {at.lineno})"
 
 
-class _SameValues:
+class _SameValues(Followed):
     """The form of a layer that gives its input another shape."""
 
     def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
@@ -381,7 +381,7 @@ def find_declaration(name: str) -> Declaration | None:
 
 def declaration(name: str) -> Declaration:
     """The declaration of an operator. Raises ModelError."""
-    found = find_declaration(name)
+    found = _REGISTRY.get(name) or find_declaration(name)  # the first is asked for each layer, again and again
     if found is None:
         hint = ": import the file that declares it" if "::" in name else ""
         raise ModelError(f"there is no layer {name!r}{hint}")

@@ -1,37 +1,38 @@
-"""Abilities of canonical forms. A form is any value; its class has these members where they apply."""
+"""Abilities of canonical forms. A form is any value; its class inherits those that apply."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from perframe.ir.bounds import Bounds
 from perframe.ir.shape_arithmetic import Values
 from perframe.ir.sizes.partial import PartialTensor
 
 
-@runtime_checkable
-class Bounded(Protocol):
+class Bounded(ABC):
     """A form whose inputs hold indices or lengths."""
 
     @property
+    @abstractmethod
     def bounds(self) -> tuple[Bounds, ...]:
         """The bounds of these inputs."""
 
 
-@runtime_checkable
-class Counted(Protocol):
+class Counted(ABC):
     """A form whose arithmetic is counted."""
 
     @property
+    @abstractmethod
     def operations(self) -> int:
         """Multiplications and additions."""
 
 
-@runtime_checkable
-class Followed(Protocol):
+class Followed(ABC):
     """A form that computes values of shape arithmetic, known or symbolic."""
 
+    @abstractmethod
     def of_values(self, inputs: Sequence[PartialTensor | None], output: PartialTensor) -> Values:
         """Return the values of the output from those of the inputs."""
 

@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 
 from perframe.errors import InferenceError
+from perframe.ir.form import Followed
 from perframe.ir.shape_arithmetic import Values, numbers_of
 from perframe.ir.sizes.partial import Dim, PartialTensor, derived
 from perframe.ir.sizes.size import at_least, is_less, surely_less
@@ -82,7 +83,7 @@ def _collapse(shape: Ints, strides: tuple[Ints, ...]) -> tuple[Ints, tuple[Ints,
 
 
 @dataclass(frozen=True)
-class View:
+class View(Followed):
     """The output element at coordinate c is the input's element `offset + sum(c * strides)`."""
 
     shape: Ints

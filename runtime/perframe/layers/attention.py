@@ -15,6 +15,7 @@ from perframe.errors import InferenceError
 from perframe.ir.arrangement import Arrangement
 from perframe.ir.attributes import Positive
 from perframe.ir.declaration import Known, layer
+from perframe.ir.form import Counted
 from perframe.ir.geometry import Ints, View, row_major
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast, derived, dim_product
 from perframe.ir.sizes.size import specialized
@@ -119,7 +120,7 @@ def _linear(
 
 
 @dataclass(frozen=True)
-class Attention:
+class Attention(Counted):
     """For each head softmax(scale * q k + ...) v, with `rows` queries, `keys` keys of `size` numbers, and values of
     `columns` numbers.
 

@@ -10,13 +10,14 @@ from typing import Any
 from perframe.errors import InferenceError
 from perframe.ir.attributes import AutoPad, Extents, Pads, Positive
 from perframe.ir.declaration import Known, layer
+from perframe.ir.form import Counted
 from perframe.ir.geometry import NOT_SET, Ints, SlidingWindow, check_window, output_dims, window
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived, dim_product
 from perframe.ir.sizes.size import at_least
 
 
 @dataclass(frozen=True)
-class Convolution:
+class Convolution(Counted):
     """A convolution of (batch, channels, *size) to (batch, outputs, *output).
 
     The weights are (outputs, channels / groups, *kernel). Those of the transpose are (channels, outputs / groups,

@@ -12,6 +12,7 @@ from perframe.errors import InferenceError
 from perframe.ir.attributes import Natural
 from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.form import Bounded, Followed
 from perframe.ir.geometry import Ints, row_major
 from perframe.ir.shape_arithmetic import Values, numbers_of
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
@@ -19,7 +20,7 @@ from perframe.ir.sizes.size import specialized
 
 
 @dataclass(frozen=True)
-class Indexing:
+class Indexing(Bounded, Followed):
     """Data of (outer, size, inner); output (outer, count, inner). A negative index counts from the end."""
 
     outer: int
@@ -60,7 +61,7 @@ def _gather(inputs: Sequence[Known], outputs: Sequence[Known], *, axis: int) -> 
 
 
 @dataclass(frozen=True)
-class Elements:
+class Elements(Bounded):
     """The output element at c is the data's element at c', where the index at c replaces the coordinate on one axis.
 
     `shape` is the shape of the indices. `strides` are those of the data, with 0 for the axis; the axis has `size`
@@ -105,7 +106,7 @@ def _gather_elements(inputs: Sequence[Known], outputs: Sequence[Known], *, axis:
 
 
 @dataclass(frozen=True)
-class Tuples:
+class Tuples(Bounded):
     """Each of `batch` parts has `count` tuples of indices. A tuple names a row of `inner` elements in dims `dims`."""
 
     batch: int

@@ -10,13 +10,14 @@ import numpy as np
 
 from perframe.errors import InferenceError
 from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.form import Followed
 from perframe.ir.geometry import Ints
 from perframe.ir.shape_arithmetic import Values, numbers_of
 from perframe.ir.sizes.partial import Dim, PartialTensor, dim_sum
 
 
 @dataclass(frozen=True)
-class Joining:
+class Joining(Followed):
     """Inputs of `outer` rows each are joined row by row: input i gives `runs[i]` elements to each row."""
 
     outer: int

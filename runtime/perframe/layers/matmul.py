@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Flag
 from perframe.ir.declaration import Known, layer
+from perframe.ir.form import Counted
 from perframe.ir.geometry import Ints, broadcast_strides, row_major
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast
 
 
 @dataclass(frozen=True)
-class Product:
+class Product(Counted):
     """`batch` products of (rows, depth) by (depth, columns), plus a bias.
 
     Strides are in elements; the stride of a repeated dim is 0. `a_strides` is (batch..., row, depth), `b_strides` is

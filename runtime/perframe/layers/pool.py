@@ -13,6 +13,7 @@ from perframe.errors import InferenceError
 from perframe.ir.attributes import AutoPad, Extents, Flag, Pads
 from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, attributes_of, layer
+from perframe.ir.form import Bounded
 from perframe.ir.geometry import Ints, SlidingWindow, check_window, output_dims, row_major, window
 from perframe.ir.shape_arithmetic import listed
 from perframe.ir.sizes.partial import Dim, PartialTensor, derived
@@ -109,7 +110,7 @@ LpPool.form(_form("norm"))
 
 
 @dataclass(frozen=True)
-class Unpooling:
+class Unpooling(Bounded):
     """Each element goes to the position that its index names in a tensor of shape `whole`; all others are 0.
 
     The tensor's elements come first in the output.

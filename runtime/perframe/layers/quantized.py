@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perframe.ir.declaration import Known, attributes_of, layer
+from perframe.ir.form import Counted
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.layers.conv import Conv, Convolution
 from perframe.layers.matmul import MatMul, Product
@@ -20,7 +21,7 @@ from perframe.tensor import DataType
 
 
 @dataclass(frozen=True)
-class QuantizedProduct:
+class QuantizedProduct(Counted):
     """A product of integers. Results that are quantized again are clamped to `low` and `high`; None stands for the
     end of the dtype's range.
     """

@@ -11,6 +11,7 @@ import numpy as np
 
 from perframe.ir.attributes import Flag
 from perframe.ir.declaration import Declaration, Known, layer, normalize_axes, register
+from perframe.ir.form import Followed
 from perframe.ir.geometry import Ints, View, collapse, row_major
 from perframe.ir.shape_arithmetic import Values, each, numbers_of
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor
@@ -57,7 +58,7 @@ _COMBINED: dict[str, np.ufunc] = {
 
 
 @dataclass(frozen=True)
-class Reduction:
+class Reduction(Followed):
     """Each output element combines `prepare(x)` over the reduced dims: their sum, product, largest value, ...
 
     `kept` and `reduced` are collapsed dims with the input's strides; `finish(total, count)` gives the result.

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from perframe.errors import InferenceError
 from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.form import Bounded
 from perframe.ir.geometry import row_major
 from perframe.ir.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)
-class Reversal:
+class Reversal(Bounded):
     """The first elements of each sequence are reversed; the second input says how many.
 
     A sequence has `times` elements, `time_step` apart; the `batches` sequences are `batch_step` apart.

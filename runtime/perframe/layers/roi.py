@@ -10,12 +10,13 @@ from perframe.errors import InferenceError
 from perframe.ir.attributes import Natural, Positive
 from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, layer
+from perframe.ir.form import Bounded
 from perframe.ir.geometry import Ints
 from perframe.ir.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)
-class Regions:
+class Regions(Bounded):
     """Regions of pictures of (channels, *size) become (channels, *output).
 
     An element is the mean or the largest of samples: `samples` on each side, or one for each input element if `samples`

@@ -9,12 +9,13 @@ from perframe.errors import InferenceError
 from perframe.ir.attributes import Extents
 from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, layer
+from perframe.ir.form import Bounded
 from perframe.ir.geometry import Ints
 from perframe.ir.sizes.partial import PartialTensor
 
 
 @dataclass(frozen=True)
-class Cells:
+class Cells(Bounded):
     """Scaled regions of pictures of (channels, *size) are cut into (channels, *output) cells of whole elements."""
 
     scale: float

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from perframe.errors import InferenceError
 from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, layer, normalize_axis
+from perframe.ir.form import Bounded
 from perframe.ir.geometry import Ints, View, row_major
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.ir.sizes.size import specialized
@@ -22,7 +23,7 @@ Reduction = Literal["none", "add", "mul", "max", "min"]
 
 
 @dataclass(frozen=True)
-class Scattering:
+class Scattering(Bounded):
     """The update at c, in dims of `extent`, goes to c', where an index replaces the coordinate on `axis`.
 
     The data has dims of `shape`; the index for c is at sum(c * steps). With `by` indices are tuples, and the data has
@@ -45,7 +46,7 @@ class Scattering:
 
 
 @dataclass(frozen=True)
-class RowUpdate:
+class RowUpdate(Bounded):
     """Data of (batch, outer, size, inner); `count` rows of it are replaced. Each batch has its own first row.
 
     With `circular` rows beyond the end begin again at 0.
