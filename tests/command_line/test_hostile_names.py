@@ -194,6 +194,8 @@ def test_a_signal_leaves_the_cursor_visible(number: str) -> None:
     child, terminal = pty.fork()
     if child == 0:
         os.environ["TERM"] = "xterm"
+        for ignored in (signal.SIGINT, signal.SIGHUP):  # as nohup and background jobs have them
+            signal.signal(ignored, signal.SIG_DFL)
         os.execv(sys.executable, [sys.executable, "-c", code])
     written, sent, end = b"", False, time.monotonic() + 60
     while time.monotonic() < end:
@@ -208,6 +210,8 @@ def test_a_signal_leaves_the_cursor_visible(number: str) -> None:
         if b"\x1b[?25l" in written and not sent:
             os.kill(child, getattr(signal, number))
             sent = True
+    else:
+        os.kill(child, signal.SIGKILL)
     os.close(terminal)
     _, status = os.waitpid(child, 0)
     assert sent and written.rfind(b"\x1b[?25h") > written.rfind(b"\x1b[?25l")
