@@ -102,7 +102,7 @@ def test_a_child_that_dies_or_hangs_is_seen(ends: str, tmp_path: Path) -> None:
         f"            {words[ends]}\n"
         "sys.meta_path.insert(0, Finder())\n"
     )
-    settings = Settings(seconds=6, environment={"PYTHONPATH": str(tmp_path)})
+    settings = Settings(seconds=20, environment={"PYTHONPATH": str(tmp_path)})
     kinds = [outcome.kind for _, outcome in results([str(CASES[0]), f"{CASES[0]}"], settings, tmp_path / "seeds")]
     assert kinds[0] == ends and kinds[1] not in FAILURES
 
