@@ -37,6 +37,17 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     return markdown.replace(MARK, functions()) if MARK in markdown else markdown
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """Let names in the cells of tables break after underscores, dots and slashes, since phones are narrow."""
+
+    def with_breaks(code: re.Match[str]) -> str:
+        return f"<code>{re.sub(r'(?<=[_/.])(?=[a-zA-Z])', '<wbr>', code[1])}</code>"
+
+    return re.sub(
+        r"<td[ >].*?</td>", lambda cell: re.sub(r"<code>([^<]*)</code>", with_breaks, cell[0]), html, flags=re.S
+    )
+
+
 def functions() -> str:
     """Each function with its signature and its docstring."""
     import perframe.functional as functional
@@ -45,5 +56,6 @@ def functions() -> str:
     for name in sorted(functional.__all__, key=str.lower):
         function = getattr(functional, name)
         signature = re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Za-z])", "", str(inspect.signature(function)).replace("'", ""))
-        parts.append(f"### `{name}` {{ #{name} }}\n\n```python\n{name}{signature}\n```\n\n{inspect.getdoc(function)}\n")
+        code = f"```{{.python .doc-signature}}\n{name}{signature}\n```"
+        parts.append(f"### `{name}` {{ #{name} }}\n\n{code}\n\n{inspect.getdoc(function)}\n")
     return "\n".join(parts)
