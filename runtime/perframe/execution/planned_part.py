@@ -6,7 +6,6 @@ import logging
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from time import perf_counter_ns
 from types import MappingProxyType
@@ -28,10 +27,10 @@ from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.plan.analysis import Analysis
 from perframe.plan.budget import Budget, Position, Stopwatch
 from perframe.plan.constants import ConstantPool
-from perframe.plan.plan import LEAST_LENT, Plan
+from perframe.plan.plan import Plan
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
-from perframe.tensor import Storage, Tensor
+from perframe.tensor import Tensor
 
 log = logging.getLogger("perframe")
 Array = NDArray[Any]
@@ -68,7 +67,8 @@ class PlannedPart:
 
     def run_whole(self, values: Values) -> None:
         """Bind, submit, and add the outputs, whose values may still be pending."""
-        plan = self._bound_plan(values)
+        plan = self._plan_for(values)
+        plan.bind(values)
         for segment in plan.segments:
             segment.run_whole()
         values.update(plan.outputs)
@@ -76,7 +76,8 @@ class PlannedPart:
     def advance(self, values: Values) -> Iterator[str]:
         """Submit the steps of one layer at a time, and yield its name."""
         held: list[Tensor] = []
-        plan = self._bound_plan(values, held)
+        plan = self._plan_for(values)
+        plan.bind(values, held)
         for segment in plan.segments:
             begin = 0
             while begin < len(segment):
@@ -96,7 +97,8 @@ class PlannedPart:
             if budget.is_spent:
                 yield
                 watch.lap()
-        plan = self._bound_plan(values, held)
+        plan = self._plan_for(values)
+        plan.bind(values, held)
         budget.spend(watch.lap(), "the inputs")
         for segment in plan.segments:
             at: Position = 0, 0
@@ -109,54 +111,13 @@ class PlannedPart:
                 at = after
         values.update(plan.outputs)
 
-    def _bound_plan(self, values: Values, held: list[Tensor] | None = None) -> Plan:
-        """Return the plan with its inputs bound. If the run is submitted as a whole, arrays may be lent to it.
-        Otherwise `held` receives tensors that reserve the inputs' storage until the run ends.
-        """
-        plan = self._plan_for(values)
-        if not plan.has_begun:
-            plan.begin()
-        try:
-            for name, bound in plan.bound.items():
-                storage = self._storage_of(plan, name, values[name], held)
-                if storage is not bound:
-                    plan.set_input_storage(name, storage)
-        except BaseException:
-            plan.take_back()
-            raise
-        return plan
-
-    def _storage_of(self, plan: Plan, name: str, value: Any, held: list[Tensor] | None) -> Storage:
-        """Return storage from which steps can read an input: the input's own if steps reach it, else a copy's."""
-        if isinstance(value, Tensor):
-            if plan.takes(name, value):
-                return value.data_on_backend
-            storage = plan.copy_input(name, value)
-            if storage is None:
-                return self._storage_of(plan, name, value.download_to_array(), held)
-        else:
-            storage = plan.input_storage(name, value.shape)
-            if held is None and value.nbytes >= LEAST_LENT and plan.lend(name, storage, value):
-                return storage
-            try:
-                storage.upload(value)
-            except InputError as error:
-                raise InputError(f"input {name!r}: {error}") from None
-        if held is not None:
-            held.append(plan.reserve(name, storage))
-        return storage
-
     def hold(self, values: Values) -> None:
         """Replace arrays by tensors with copies of their values, if there is a plan for them: a run begins later, and
         the caller may change the arrays.
         """
         plan = self._plans.get(self._key(values)[0])
-        if plan is not None and plan.has_begun:
-            for name in plan.bound:
-                value = values[name]
-                if isinstance(value, np.ndarray):
-                    with suppress(InputError):  # the run's first step raises it
-                        values[name] = plan.hold(name, value) or value
+        if plan is not None:
+            plan.hold(values)
 
     def plan_ahead(self, values: Values) -> Iterator[str]:
         """Make the plan for these inputs if there is none, layer by layer, and yield the name of each layer. On a GPU
