@@ -21,9 +21,8 @@ from perframe.host.input import (
     ScrollEvent,
     TextEvent,
 )
-from perframe.host.progress import ProgressBar
 from perframe.host.runs import Run
-from perframe.host.script import Script
+from perframe.host.script import ProgressBar, Script
 from perframe.host.surface import Surface, open_surface
 from perframe.host.tasks import Task
 

@@ -21,7 +21,7 @@ from perframe.host.interrupts import show_user_alone
 from perframe.host.pixels import Pixels, as_path, picture_format, write_picture
 from perframe.host.progress import CompilingBar
 from perframe.host.reload import Reloader
-from perframe.host.script import AnyScript, Script, ScriptList
+from perframe.host.scripts import AnyScript, Hooks, ScriptList
 from perframe.host.surface import Surface, check_surface, open_surface, require_thread
 from perframe.host.watchdog import Watchdog
 from perframe.host.work import TaskControls
@@ -166,7 +166,7 @@ class App(TimeControls, TaskControls):
                 self.surface.swap()
         return frame
 
-    def add(self, script: AnyScript) -> Script:
+    def add(self, script: AnyScript) -> Hooks:
         """Add and return a script: its `awake` runs now, its `start` when the next frame begins.
 
         A function becomes a script whose `update` calls it. The function takes `frame`, `app`, or both. If `awake`
@@ -200,7 +200,7 @@ class App(TimeControls, TaskControls):
         self._posted.append(event)
 
     def watch(
-        self, path: str | os.PathLike[str], callback: Callable[[Path], object], owner: Script | None = None
+        self, path: str | os.PathLike[str], callback: Callable[[Path], object], owner: Hooks | None = None
     ) -> None:
         """Call `callback(path)` now, and with `reload` also when the file has changed: to compile a shader again, for
         example. A later error is shown until the file is fixed. `owner` is as for `start_coroutine`.
@@ -321,7 +321,7 @@ class App(TimeControls, TaskControls):
         read = getattr(self.surface, "read_pixels", None)  # a surface of the caller's may have none
         self._last_picture = read() if is_last and self._owns_surface and read is not None else None
 
-    def _cancel(self, owner: Script | None = None) -> None:
+    def _cancel(self, owner: Hooks | None = None) -> None:
         self._cancel_tasks(owner)
         if self._reloader is not None and owner is not None:
             self._reloader.cancel(owner)

@@ -12,7 +12,7 @@ from perframe.host.event_loop import FrameLoop
 from perframe.host.frame import Timeline, is_number
 from perframe.host.pending import PendingResult, ReadbackTask, ScheduleTask
 from perframe.host.runs import Policy, Run, RunList, RunsInSlices
-from perframe.host.script import Script
+from perframe.host.scripts import Hooks
 from perframe.host.tasks import Task, TaskList
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class TaskControls(ABC):
         """Raise ClosedError after a release, and BackendError in another thread."""
 
     def start_coroutine(
-        self, coroutine: Coroutine[Any, Any, T], name: str | None = None, owner: Script | None = None
+        self, coroutine: Coroutine[Any, Any, T], name: str | None = None, owner: Hooks | None = None
     ) -> Task[T]:
         """Run a coroutine in the loop: at once up to its first `await`, from then on once a frame.
 
@@ -57,7 +57,7 @@ class TaskControls(ABC):
         return task
 
     def when_done(
-        self, readback: PendingResult[T], callback: Callable[[T], object], owner: Script | None = None
+        self, readback: PendingResult[T], callback: Callable[[T], object], owner: Hooks | None = None
     ) -> Task[T]:
         """Call `callback` with the result of a readback at the beginning of the first frame that finds it done.
 
@@ -73,7 +73,7 @@ class TaskControls(ABC):
         steps: Iterable[object],
         budget_ms: float = 2.0,
         on_done: Callable[[], object] | None = None,
-        owner: Script | None = None,
+        owner: Hooks | None = None,
     ) -> Task[None]:
         """Take steps of an iterator, such as `worker.schedule_iterable(x)`, for `budget_ms` milliseconds a frame.
 
@@ -98,7 +98,7 @@ class TaskControls(ABC):
         deadline_ms: float | None = None,
         source: Any = None,
         on_done: Callable[[Run], object] | None = None,
-        owner: Script | None = None,
+        owner: Hooks | None = None,
     ) -> Run:
         """Run a worker over as many frames as it needs, `budget_ms` milliseconds in each: after `late_update` and
         before `render`.
@@ -140,7 +140,7 @@ class TaskControls(ABC):
         self._schedules.step()
         self._runs.step(self.budget_ms)
 
-    def _cancel_tasks(self, owner: Script | None) -> None:
+    def _cancel_tasks(self, owner: Hooks | None) -> None:
         """Cancel the tasks of a script, or all tasks but those of asyncio, which end with their event loop."""
         self._schedules.cancel(owner)
         self._runs.cancel(owner)

@@ -16,7 +16,8 @@ MIN_IN_FLIGHT, MAX_IN_FLIGHT, SMALL_INPUTS = 3, 64, 64 << 20
 class InputRing:
     """A ring of storages for copies of one input. Steps read `bound`: a storage of the ring, or a tensor's own.
 
-    `reader` is the backend of these steps. `planned` is the storage with which the steps were planned, and `owned` receives each storage that the ring adds.
+    `reader` is the backend of these steps, `planned` the storage with which they were planned. `owned` receives each
+    storage that the ring adds.
     """
 
     def __init__(self, operand: Operand, reader: Backend, owned: list[Storage]) -> None:
