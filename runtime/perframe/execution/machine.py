@@ -1,22 +1,19 @@
-"""The protocol of a model's parts, and the machine on which they run."""
+"""The machine on which the parts of a model run, and the values that they pass on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from perframe.backends.protocol import Backend
 from perframe.errors import InputError
 from perframe.execution.layer_check import LayerCheck
 from perframe.importers.loading import load
-from perframe.ir import Evaluate, Layer, Model
+from perframe.ir import Evaluate, Model
 from perframe.tensor import BackendType, Tensor
 from perframe.tensor.frames import WITHIN_A_MODEL, current_frame
-
-if TYPE_CHECKING:
-    from perframe.execution.planned_part import PlannedPart
 
 Values = dict[str, Any]  # Tensors and arrays; lists for sequences, None for empty optionals
 
@@ -30,26 +27,9 @@ class Machine:
     evaluate: Evaluate
     run_on_host: Callable[[Any, Sequence[Any]], list[Any]]
     prepare: Callable[[Model], Model]  # a model as the backend's kernels want it
-    control: Callable[[Layer, Machine], Part]  # makes the part that runs a branch or a loop
     in_job: Callable[[Callable[[], None]], Any]  # begins a job
     strict: bool
     check: LayerCheck | None = None  # receives each model and all values of its run; with a check, runs keep all values
-
-
-class Part(Protocol):
-    """One part of a model."""
-
-    def run_whole(self, values: Values) -> None:
-        """Run the part on `values`, and add its outputs to `values`."""
-
-    def advance(self, values: Values) -> Iterator[str]:
-        """Run the part layer by layer, and yield the name of each layer."""
-
-    def planned_parts(self) -> Iterator[PlannedPart]:
-        """Yield the part itself if it has plans, and the parts with plans inside it."""
-
-    def release(self) -> None:
-        """Free the memory of the part."""
 
 
 def downloaded(value: Any, by: str = "") -> Any:

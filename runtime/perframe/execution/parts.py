@@ -11,8 +11,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from perframe.execution.control_flow import ControlPart
 from perframe.execution.layer_check import with_all_values
-from perframe.execution.machine import Machine, Part, Values, downloaded
+from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.partition import pieces_of
 from perframe.execution.planned_part import PlannedPart
 from perframe.execution.report import MemoryUse
@@ -21,7 +22,7 @@ from perframe.ir import Layer, Model, Subgraph
 from perframe.plan.budget import Budget, Stopwatch
 
 Array = NDArray[Any]
-MAX_SETTLED = 256  # sets of input shapes whose branch decisions are remembered
+MAX_CHOSEN = 256  # sets of input shapes whose branch decisions are remembered
 
 
 class HostPart:
@@ -49,13 +50,16 @@ class HostPart:
         """Do nothing: the part holds no memory."""
 
 
+Part = PlannedPart | ControlPart | HostPart
+
+
 class Parts:
     """All parts of a model, or of the body of a loop or a branch."""
 
     def __init__(self, model: Model, machine: Machine) -> None:
         self._machine, self._check = machine, machine.check
         self._branches = Branches(model, machine.evaluate) if follow_shapes(model) else None
-        self._settled: dict[Any, Parts | None] = {}  # by the inputs' shapes
+        self._chosen_for: dict[Any, Parts | None] = {}  # by the inputs' shapes
         self._decided: dict[Decisions, Parts] = {}
         self._names = [value.name for value in model.inputs]
         prepared = machine.prepare(model)
@@ -70,36 +74,25 @@ class Parts:
 
     def run_whole(self, values: Values) -> None:
         """Run all parts on `values`. `values` must hold the model's inputs, and the parts add their outputs to it."""
-        decided = self._settled_for(values) if self._branches else None
-        if decided is not None:
-            decided.run_whole(values)
-            return
-        given = self._begin(values)
-        for part in self._parts:
+        chosen = self._chosen(values)
+        given = chosen._begin(values)
+        for part in chosen._parts:
             part.run_whole(values)
-        if given is not None:
-            self._compare(values, given)
+        chosen._compare(values, given)
 
     def advance(self, values: Values) -> Iterator[str]:
         """Run the parts layer by layer, and yield the name of each layer."""
-        decided = self._settled_for(values) if self._branches else None
-        if decided is not None:
-            yield from decided.advance(values)
-            return
-        given = self._begin(values)
-        for part in self._parts:
+        chosen = self._chosen(values)
+        given = chosen._begin(values)
+        for part in chosen._parts:
             yield from part.advance(values)
-        if given is not None:
-            self._compare(values, given)
+        chosen._compare(values, given)
 
     def spend(self, values: Values, budget: Budget) -> Iterator[None]:
         """Run the parts, waiting for their steps, and yield whenever the budget is spent."""
-        decided = self._settled_for(values) if self._branches else None
-        if decided is not None:
-            yield from decided.spend(values, budget)
-            return
-        given, watch = self._begin(values), Stopwatch()
-        for part in self._parts:
+        chosen = self._chosen(values)
+        given, watch = chosen._begin(values), Stopwatch()
+        for part in chosen._parts:
             if isinstance(part, PlannedPart):
                 yield from part.spend(values, budget)
                 continue
@@ -109,57 +102,53 @@ class Parts:
                 if budget.is_spent:
                     yield
                     watch.lap()
-        if given is not None:
-            self._compare(values, given)
+        chosen._compare(values, given)
 
     def plan_ahead(self, values: Values) -> Iterator[str]:
         """Make the plan of the first part layer by layer, and yield the name of each layer. The other parts' inputs are
         known only after a run.
         """
-        decided = self._settled_for(values) if self._branches else None
-        first = self._parts[0] if self._parts else None
-        if decided is not None:
-            yield from decided.plan_ahead(values)
-        elif isinstance(first, PlannedPart):
-            yield from first.plan_ahead({**self._constants, **values})
+        chosen = self._chosen(values)
+        first = chosen._parts[0] if chosen._parts else None
+        if isinstance(first, PlannedPart):
+            yield from first.plan_ahead({**chosen._constants, **values})
 
     def hold(self, values: Values) -> None:
         """Replace arrays by tensors, where they can be uploaded now for a run that begins later. Layers on the host
         would read them back, so this is for models that are one part.
         """
-        decided = self._settled_for(values) if self._branches else None
-        if decided is not None:
-            decided.hold(values)
-        elif len(self._parts) == 1 and isinstance(part := self._parts[0], PlannedPart) and self._check is None:
+        chosen = self._chosen(values)
+        if len(chosen._parts) == 1 and isinstance(part := chosen._parts[0], PlannedPart) and self._check is None:
             part.hold(values)
 
     def _begin(self, values: Values) -> Values | None:
         """Add the constants to `values`. If the run is to be compared, return copies of its inputs: a run may overwrite
         the states of a loop.
         """
-        if self._constants:
-            for name, value in self._constants.items():
-                values.setdefault(name, value)
+        for name, value in self._constants.items():
+            values.setdefault(name, value)
         return None if self._check is None else {name: downloaded(values[name]) for name in self._names}
 
-    def _compare(self, values: Values, given: Values) -> None:
-        assert self._check is not None
-        self._check(self.model, values, given)
+    def _compare(self, values: Values, given: Values | None) -> None:
+        if self._check is not None and given is not None:
+            self._check(self.model, values, given)
 
-    def _settled_for(self, values: Values) -> Parts | None:
-        """Return the parts of the model with the branches that these input shapes decide, or None if they decide
+    def _chosen(self, values: Values) -> Parts:
+        """Return the parts of the model with the branches that these input shapes decide, or these parts if they decide
         none.
         """
-        assert self._branches is not None
+        if self._branches is None:
+            return self
         key = tuple([getattr(values[name], "shape", None) for name in self._names])
-        if key not in self._settled:
+        if key not in self._chosen_for:
             decisions, model = self._branches.decide(key)
             if decisions and decisions not in self._decided:
                 self._decided[decisions] = Parts(model, self._machine)
-            if len(self._settled) >= MAX_SETTLED:
-                self._settled.clear()
-            self._settled[key] = self._decided.get(decisions)
-        return self._settled[key]
+            if len(self._chosen_for) >= MAX_CHOSEN:
+                self._chosen_for.clear()
+            self._chosen_for[key] = self._decided.get(decisions)
+        decided = self._chosen_for[key]
+        return self if decided is None else decided._chosen(values)
 
     @property
     def memory_use(self) -> list[MemoryUse]:
@@ -187,4 +176,6 @@ class Parts:
 def _part_of(piece: Subgraph | Layer, machine: Machine) -> Part:
     if isinstance(piece, Subgraph):
         return PlannedPart(piece, machine)
-    return machine.control(piece, machine) if piece.family == "control" else HostPart(piece, machine)
+    if piece.family == "control":
+        return ControlPart(piece, machine, {name: Parts(body, machine) for name, body in piece.bodies.items()})
+    return HostPart(piece, machine)

@@ -25,7 +25,6 @@ from perframe.backends import backend_type as backend_type_of
 from perframe.backends.precision import Precision
 from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
-from perframe.execution.control_flow import ControlPart
 from perframe.execution.holding import as_output, hold
 from perframe.execution.inputs import Given, Inputs
 from perframe.execution.layer_check import FLOATS, HALVES, LayerCheck
@@ -104,7 +103,7 @@ class Worker:
             check = LayerCheck(evaluate, self.backend_type, True, HALVES if precision.has_halves else FLOATS)
         self._check = check
         opened = self._backend, self._host, evaluate, host_runner()
-        machine = Machine(*opened, self._prepare, ControlPart, job_scheduler(), strict, check)
+        machine = Machine(*opened, self._prepare, job_scheduler(), strict, check)
         self.parts = Parts(model, machine)  # public for tools that look at plans
         self._outputs: dict[str, Any] | None = None
         self._runs = 0
