@@ -47,7 +47,7 @@ REASONS = {
     "command_line/cli.py:app": IMPORTS,
     "execution/partition.py:_pieces": BY_MODEL,
     "execution/planned_part.py:_templates": BY_MODEL + "; templates have a lock of their own",
-    "execution/watchers.py:watchers": "profiles add and remove themselves in one step; a run may miss one that ends",
+    "execution/worker.py:watchers": "profiles add and remove themselves in one step; a run may miss one that ends",
     "exporters/spelling.py:_RULES": IMPORTS,
     "functional/calls.py:_calling": CONTEXT,
     "graphics/headless_context.py:_process": "the id of the process, whichever thread notes it",

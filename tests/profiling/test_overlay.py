@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.execution.watchers import watchers
+from perframe.execution.worker import watchers
 from perframe.host import App, KeyEvent, ManualClock, Script
 from perframe.host.blank import BlankSurface
 from perframe.profiling import overlay as overlays

@@ -13,7 +13,7 @@ import pytest
 
 import perframe as pf
 from perframe.errors import InputError
-from perframe.execution.watchers import watchers
+from perframe.execution.worker import watchers
 from perframe.host import App, ManualClock, Script
 from perframe.host.blank import BlankSurface
 from perframe.profiling.recording import Recorder, _medians

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import IO, TYPE_CHECKING, Any, TypeVar, overload
-
-from numpy.typing import NDArray
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from perframe.backends import (
     BackendName,
@@ -32,7 +30,6 @@ from perframe.execution.machine import Machine, Values, downloaded, loaded
 from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport, Steps
 from perframe.execution.warming import Warming, check_budget
-from perframe.execution.watchers import watchers
 from perframe.ir import Model
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.passes.prepared import prepared
@@ -44,10 +41,24 @@ from perframe.tensor.locks import new_lock
 if TYPE_CHECKING:
     from perframe.graphics import GLContext
 
-log = logging.getLogger("perframe")
-Array = NDArray[Any]
 T = TypeVar("T")
 END = object()
+
+
+class Watcher(Protocol):
+    """An observer of all workers' runs, such as a profile. Called on the scheduling thread; must not schedule runs."""
+
+    def run_begins(self, worker: Worker) -> None:
+        """A run begins: its inputs are checked, and nothing is submitted."""
+
+    def run_submitted(self, worker: Worker) -> None:
+        """All layers of the run are submitted."""
+
+    def worker_ends(self, worker: Worker) -> None:
+        """The worker is being released. Its last run is over, and its plans are still there."""
+
+
+watchers: list[Watcher] = []
 
 
 class Worker:
@@ -103,7 +114,8 @@ class Worker:
             check = LayerCheck(evaluate, self.backend_type, True, HALVES if precision.has_halves else FLOATS)
         self._check = check
         opened = self._backend, self._host, evaluate, host_runner()
-        machine = Machine(*opened, self._prepare, job_scheduler(), strict, check)
+        prepare = partial(prepared, evaluate=evaluate, backend_type=self.backend_type)
+        machine = Machine(*opened, prepare, job_scheduler(), strict, check)
         self.parts = Parts(model, machine)  # public for tools that look at plans
         self._outputs: dict[str, Any] | None = None
         self._runs = 0
@@ -111,9 +123,6 @@ class Worker:
         self._warming_lock = new_lock()
         self._inputs = Inputs(model, cast)
         self._output_names = model.output_names
-
-    def _prepare(self, model: Model) -> Model:
-        return prepared(model, evaluator(), self.backend_type)
 
     # --- inputs ---
 
@@ -185,7 +194,7 @@ class Worker:
             values = self._inputs.gather(inputs, named)
             hold(values, self.parts, self._guarded)
         if budget_ms is None:
-            return self._advance(values)
+            return self._steps(values, self.parts.advance(values))
         check_budget(budget_ms)
         return self._spend(values, Budget(budget_ms / 1000))
 
@@ -238,16 +247,11 @@ class Worker:
                 if next(steps, None) is None:
                     break
             yield 0
-        for _ in self._advance(values):
-            yield self._runs
+        yield from (self._runs for _ in self._steps(values, self.parts.advance(values)))
         if not self.ready:
             while not self.ready:
                 yield None
-            for _ in self._advance(values):
-                yield self._runs
-
-    def _advance(self, values: Values) -> Iterator[str]:
-        return self._steps(values, self.parts.advance(values))
+            yield from (self._runs for _ in self._steps(values, self.parts.advance(values)))
 
     def _steps(self, values: Values, steps: Iterator[T]) -> Iterator[T]:
         """Take a step of a run at a time, and keep its outputs after the last."""

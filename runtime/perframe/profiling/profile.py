@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perframe.errors import InputError
-from perframe.execution.watchers import watchers
+from perframe.execution.worker import watchers
 from perframe.profiling.page import write_page
 from perframe.profiling.recording import Recorder
 from perframe.profiling.table import as_text
