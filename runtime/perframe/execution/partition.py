@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 
 from perframe.ir import Layer, Model, Subgraph, Value
 
-_pieces: weakref.WeakKeyDictionary[Model, list[Subgraph | Layer]] = weakref.WeakKeyDictionary()
+_partitions: weakref.WeakKeyDictionary[Model, list[Subgraph | Layer]] = weakref.WeakKeyDictionary()
 
 
-def pieces_of(model: Model) -> list[Subgraph | Layer]:
+def partition(model: Model) -> list[Subgraph | Layer]:
     """Cut a prepared model into subgraphs to plan and layers to run on the host. All its workers share them."""
-    found = _pieces.get(model)
-    return found or _pieces.setdefault(model, list(_cut(model)))
+    found = _partitions.get(model)
+    return found or _partitions.setdefault(model, list(_cut(model)))
 
 
 def _cut(model: Model) -> Iterator[Subgraph | Layer]:
-    """Cut a model where a layer runs on the host, and where shapes depend on values that the last piece computes."""
+    """Cut a model where a layer runs on the host, and where shapes depend on values that the last subgraph computes."""
     cuts, group = _cuts(model), list[Layer]()
     if not cuts and not any(layer.declaration.on_host for layer in model.layers):
         yield Subgraph.of(model)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from perframe.execution.control_flow import ControlPart
 from perframe.execution.layer_check import with_all_values
 from perframe.execution.machine import Machine, Values, downloaded
-from perframe.execution.partition import pieces_of
+from perframe.execution.partition import partition
 from perframe.execution.planned_part import PlannedPart
 from perframe.execution.report import MemoryUse
 from perframe.execution.static_branches import Branches, Decisions, follow_shapes
@@ -65,7 +65,7 @@ class Parts:
         prepared = machine.prepare(model)
         self.outputs = prepared.outputs
         self.model = prepared if machine.check is None else with_all_values(prepared)
-        self._parts = [_part_of(piece, machine) for piece in pieces_of(self.model)]
+        self._parts = [_part_of(layers, machine) for layers in partition(self.model)]
         self._output_names = prepared.output_names
         # planned parts hold their own constants; these are for layers on the host and for outputs
         read = {value for layer in self.model.layers if layer.declaration.on_host for value in layer.operands}
@@ -173,9 +173,9 @@ class Parts:
             part.release()
 
 
-def _part_of(piece: Subgraph | Layer, machine: Machine) -> Part:
-    if isinstance(piece, Subgraph):
-        return PlannedPart(piece, machine)
-    if piece.family == "control":
-        return ControlPart(piece, machine, {name: Parts(body, machine) for name, body in piece.bodies.items()})
-    return HostPart(piece, machine)
+def _part_of(layers: Subgraph | Layer, machine: Machine) -> Part:
+    if isinstance(layers, Subgraph):
+        return PlannedPart(layers, machine)
+    if layers.family == "control":
+        return ControlPart(layers, machine, {name: Parts(body, machine) for name, body in layers.bodies.items()})
+    return HostPart(layers, machine)

@@ -182,8 +182,8 @@ class Worker:
         """Begin a run that advances with each step of the iterator: by one layer, whose name the iterator yields, or by
         as many layers as fit into `budget_ms` milliseconds.
 
-        With a budget each step yields the milliseconds that its layers take, and names the longest piece (`.longest`,
-        `.longest_ms`). The worker learns what each layer takes, and divides one that does not fit. A step waits for
+        With a budget each step yields its milliseconds, and names the layer of its longest submission (`.longest`,
+        `.longest_ms`). The worker learns the time of each layer, and divides one that does not fit. A step waits for
         layers on the CPU, and for those that never ran; a GPU is timed by its own clock, and nothing waits for it.
         Making the plan is part of the run. Arrays are copied in this call, and may change before the first step;
         tensors are read during the run. A later run ends this run, since both share memory: the next step of the

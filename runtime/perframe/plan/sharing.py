@@ -1,6 +1,6 @@
-"""Values that lie within other values: the parts of a join and the pieces of a cut need no copies.
+"""Values that lie within other values: the parts of a join and the slices of a cut need no copies.
 
-A kernel writes a part of a join straight into its range of the output, and reads a piece of a cut in the input. Such a
+A kernel writes a part of a join straight into its range of the output, and reads a slice of a cut in the input. Such a
 value has (outer, own) elements within (outer, total) elements. If `outer` is 1, the value is a range of the other's
 storage, and any kernel can write and read it. Otherwise its rows have gaps between them, and all kernels that write or
 read it must take gaps. A layer may also overwrite a value that it is the last to read, if its kernel reads no element
