@@ -11,18 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import (
-    BACKENDS,
-    AsJson,
-    Dims,
-    GivenInputs,
-    ModelName,
-    Seed,
-    Strict,
-    check_backends,
-    console,
-)
 from perframe.command_line.progress import progress_bar
 from perframe.command_line.units import bytes_text, seconds_text
 from perframe.errors import BackendError, InferenceError, InputError, PerframeError
@@ -38,15 +28,15 @@ if TYPE_CHECKING:
 
 @takes_key
 def check(
-    model: ModelName,
-    given: GivenInputs = None,
+    model: options.ModelName,
+    given: options.GivenInputs = None,
     backend: Annotated[
-        str, typer.Option(metavar="NAME,...", help=f"Comma-separated backends: {', '.join(BACKENDS)}.")
-    ] = ",".join(BACKENDS),
-    strict: Strict = False,
-    as_json: AsJson = False,
-    seed: Seed = 0,
-    dims: Dims = "",
+        str, typer.Option(metavar="NAME,...", help=f"Comma-separated backends: {', '.join(options.BACKENDS)}.")
+    ] = ",".join(options.BACKENDS),
+    strict: options.Strict = False,
+    as_json: options.AsJson = False,
+    seed: options.Seed = 0,
+    dims: options.Dims = "",
 ) -> None:
     """Show whether a model runs here: on which backends, with which fallbacks to the CPU, and in how much memory.
 
@@ -54,11 +44,11 @@ def check(
     """
     from perframe.command_line.sources import parse_dims
 
-    found = examine(model, check_backends(backend.split(",")), given or (), parse_dims(dims), seed)
+    found = examine(model, options.check_backends(backend.split(",")), given or (), parse_dims(dims), seed)
     if as_json:
         typer.echo(to_json(found))
     else:
-        show(model, found, console())
+        show(model, found, options.console())
     if not passes(found, strict):
         raise typer.Exit(1)
 

@@ -10,20 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import (
-    Activations,
-    AsJson,
-    BackendOption,
-    Dims,
-    GivenInputs,
-    HtmlPage,
-    ModelName,
-    Seed,
-    Weights,
-    check_backends,
-    console,
-)
 from perframe.command_line.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -38,21 +26,21 @@ UNOPTIMIZED = "unoptimized"
 
 @takes_key
 def compare(
-    model: ModelName,
-    given: GivenInputs = None,
-    backend: BackendOption = "auto",
+    model: options.ModelName,
+    given: options.GivenInputs = None,
+    backend: options.BackendOption = "auto",
     against: Annotated[
         str,
         typer.Option(
             metavar="onnxruntime|unoptimized|MODEL", help="Reference to compare with. Default: each layer's definition."
         ),
     ] = "",
-    html: HtmlPage = None,
-    as_json: AsJson = False,
-    seed: Seed = 0,
-    dims: Dims = "",
-    weights: Weights = "float32",
-    activations: Activations = "float32",
+    html: options.HtmlPage = None,
+    as_json: options.AsJson = False,
+    seed: options.Seed = 0,
+    dims: options.Dims = "",
+    weights: options.Weights = "float32",
+    activations: options.Activations = "float32",
 ) -> None:
     """Run a model layer by layer, and compare each layer with its definition, or with another model that has the same
     values, or, for float16, with a run in float32; exit status 1 if one differs.
@@ -64,16 +52,16 @@ def compare(
     from perframe.inspection.comparison import error_marks, show
     from perframe.inspection.page import write_page
 
-    (place,) = check_backends([backend])
+    (place,) = options.check_backends([backend])
     found = examine(model, against, given or (), place, parse_dims(dims), seed, Precision(weights, activations))
     if html is not None:
         write_page(html, found.model, None, error_marks(found.comparisons), found.dims, model)
     if as_json:
         typer.echo(to_json(found))
     else:
-        show(found.comparisons, console(), found.model.output_names)
+        show(found.comparisons, options.console(), found.model.output_names)
         if found.culprit is not None:
-            console().print(Text(str(found.culprit), "bold red"))
+            options.console().print(Text(str(found.culprit), "bold red"))
     if not all(one.agrees for one in found.comparisons):
         raise typer.Exit(1)
 

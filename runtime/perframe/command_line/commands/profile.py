@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import (
-    AsJson,
-    BackendOption,
-    Dims,
-    GivenInputs,
-    ModelName,
-    Seed,
-    check_backends,
-    console,
-)
 from perframe.command_line.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -30,9 +21,9 @@ if TYPE_CHECKING:
 
 @takes_key
 def profile(
-    model: ModelName,
-    given: GivenInputs = None,
-    backend: BackendOption = "auto",
+    model: options.ModelName,
+    given: options.GivenInputs = None,
+    backend: options.BackendOption = "auto",
     frames: Annotated[int, typer.Option(min=1, help="Number of runs.")] = 60,
     peak: Annotated[
         bool, typer.Option("--peak", help="Measure the device's peak and show each layer's share of it.")
@@ -44,9 +35,9 @@ def profile(
         Path | None, typer.Option(metavar="OUT.json", help="Write the timeline for ui.perfetto.dev.")
     ] = None,
     layers: Annotated[int, typer.Option(min=1, help="Number of layers to show, slowest first.")] = 20,
-    as_json: AsJson = False,
-    seed: Seed = 0,
-    dims: Dims = "",
+    as_json: options.AsJson = False,
+    seed: options.Seed = 0,
+    dims: options.Dims = "",
 ) -> None:
     """Time each layer of a model: milliseconds, bytes, operations a second, and frame times."""
     from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
@@ -55,7 +46,7 @@ def profile(
     from perframe.profiling.table import Peaks, facts, show
     from perframe.profiling.timeline import write_trace
 
-    (place,) = check_backends([backend])
+    (place,) = options.check_backends([backend])
     loaded = loaded_model(model, seed)
     arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed)
     measured = measure(loaded, arrays, place, frames)
@@ -67,7 +58,7 @@ def profile(
     if as_json:
         typer.echo(json.dumps(facts(measured, peaks), indent=2))
     else:
-        show(measured, console(), peaks, layers)
+        show(measured, options.console(), peaks, layers)
 
 
 def measure(model: Model, inputs: Mapping[str, Any], backend: BackendName, frames: int) -> Profile:

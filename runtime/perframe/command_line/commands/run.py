@@ -10,23 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import (
-    Activations,
-    AsJson,
-    BackendOption,
-    Dims,
-    GivenInputs,
-    Mean,
-    ModelName,
-    Scale,
-    Seed,
-    Std,
-    Strict,
-    Weights,
-    check_backends,
-    console,
-)
 from perframe.command_line.units import seconds_text
 
 if TYPE_CHECKING:
@@ -37,19 +22,19 @@ Outputs = Mapping[str, Any]  # an array; a list of them for a sequence; None for
 
 @takes_key
 def run(
-    model: ModelName,
-    given: GivenInputs = None,
-    backend: BackendOption = "auto",
-    strict: Strict = False,
-    mean: Mean = "0",
-    std: Std = "1",
-    scale: Scale = 1.0,
+    model: options.ModelName,
+    given: options.GivenInputs = None,
+    backend: options.BackendOption = "auto",
+    strict: options.Strict = False,
+    mean: options.Mean = "0",
+    std: options.Std = "1",
+    scale: options.Scale = 1.0,
     save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Write the outputs as arrays.")] = None,
-    as_json: AsJson = False,
-    seed: Seed = 0,
-    dims: Dims = "",
-    weights: Weights = "float32",
-    activations: Activations = "float32",
+    as_json: options.AsJson = False,
+    seed: options.Seed = 0,
+    dims: options.Dims = "",
+    weights: options.Weights = "float32",
+    activations: options.Activations = "float32",
 ) -> None:
     """Run a model once and show its outputs."""
     import perframe as pf
@@ -58,7 +43,7 @@ def run(
 
     if save is not None and save.suffix.lower() not in ("", ".npz"):
         raise typer.BadParameter(f"{save.name!r} is not an .npz; perframe process writes pictures", param_hint="--save")
-    (place,) = check_backends([backend])
+    (place,) = options.check_backends([backend])
     start = time.perf_counter()
     loaded = loaded_model(model, seed)
     normalization = Normalization(scale, parse_numbers(mean, "--mean"), parse_numbers(std, "--std"))
@@ -71,7 +56,7 @@ def run(
     if as_json:
         typer.echo(json.dumps(report, indent=2))
     else:
-        show(report, console())
+        show(report, options.console())
 
 
 def summary(outputs: Outputs, backend: str, load: float, run: float) -> dict[str, Any]:

@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import (
-    AsJson,
-    BackendOption,
-    Dims,
-    GivenInputs,
-    ModelName,
-    Seed,
-    check_backends,
-    console,
-    say,
-)
 from perframe.command_line.progress import progress_bar
 from perframe.command_line.units import seconds_text
 
@@ -32,20 +22,20 @@ if TYPE_CHECKING:
 
 @takes_key
 def tune(
-    model: ModelName,
-    given: GivenInputs = None,
-    backend: BackendOption = "gpu_compute",
+    model: options.ModelName,
+    given: options.GivenInputs = None,
+    backend: options.BackendOption = "gpu_compute",
     repeats: Annotated[int, typer.Option(min=1, help="Runs per variant; the shortest counts.")] = 9,
-    as_json: AsJson = False,
-    seed: Seed = 0,
-    dims: Dims = "",
+    as_json: options.AsJson = False,
+    seed: options.Seed = 0,
+    dims: options.Dims = "",
 ) -> None:
     """Find the fastest variants of a model's GPU kernels and remember them for this driver."""
     from perframe.backends import gl_choices
     from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
     from perframe.execution import tuning
 
-    (place,) = check_backends([backend])
+    (place,) = options.check_backends([backend])
     loaded = loaded_model(model, seed)
     with progress_bar() as step:
         arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed)
@@ -54,8 +44,8 @@ def tune(
     if as_json:
         typer.echo(json.dumps({"file": str(path), "kernels": [asdict(trial) for trial in found]}, indent=2))
     else:
-        show(found, console())
-        say(f"variants are kept in {path}" if path.is_file() else "the defaults are the fastest here")
+        show(found, options.console())
+        options.say(f"variants are kept in {path}" if path.is_file() else "the defaults are the fastest here")
 
 
 def show(found: Sequence[Trial], console: Console) -> None:

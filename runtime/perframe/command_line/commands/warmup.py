@@ -13,18 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import (
-    Activations,
-    AsJson,
-    BackendOption,
-    Dims,
-    Seed,
-    Weights,
-    check_backends,
-    console,
-    say,
-)
 from perframe.command_line.units import seconds_text
 
 if TYPE_CHECKING:
@@ -37,24 +27,24 @@ if TYPE_CHECKING:
 @takes_key
 def warmup(
     models: Annotated[list[str], typer.Argument(help="Model files, or names of known models.")],
-    as_json: AsJson = False,
-    seed: Seed = 0,
-    dims: Dims = "",
-    backend: BackendOption = "auto",
-    weights: Weights = "float32",
-    activations: Activations = "float32",
+    as_json: options.AsJson = False,
+    seed: options.Seed = 0,
+    dims: options.Dims = "",
+    backend: options.BackendOption = "auto",
+    weights: options.Weights = "float32",
+    activations: options.Activations = "float32",
 ) -> None:
     """Compile the kernels that models need ahead, so their first frame does not wait."""
     from perframe.backends.precision import Precision
     from perframe.command_line.sources import parse_dims
 
-    (place,) = check_backends([backend])
+    (place,) = options.check_backends([backend])
     found, precision = [], Precision(weights, activations)
     for model in models:
         found.append(warm_up(model, parse_dims(dims), seed, place, precision))
         if not as_json:
-            show(found[-1], console())
-    say(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")
+            show(found[-1], options.console())
+    options.say(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")
 
 
 @dataclass(frozen=True)
