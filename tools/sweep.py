@@ -27,7 +27,7 @@ import perframe.errors
 from perframe.command_line.commands.bench import machine_facts
 from perframe.command_line.contest import BenchTask, Clock, Contestant, Limits, Process
 from perframe.command_line.sources import parse_dims
-from perframe.command_line.units import bytes_text, seconds_text
+from perframe.command_line.terminal import bytes_text, seconds_text
 from perframe.errors import BackendError, PerframeError
 from perframe.inspection.comparison import agree, in_their_order, relative_differences
 

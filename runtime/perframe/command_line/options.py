@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -66,15 +66,3 @@ def _checked(name: str) -> BackendType:
         known = ", ".join((AUTO, *BACKENDS))
         raise typer.BadParameter(f"{name!r} is not one of {known}", param_hint="--backend")
     return BackendType(name)
-
-
-def console(stderr: bool = False) -> Any:
-    """The console that a command prints on. Texts are what they are, and no markup; see `safety.names.shown`."""
-    from perframe.safety.console import SafeConsole
-
-    return SafeConsole(stderr=stderr)
-
-
-def say(text: str) -> None:
-    """Print a line, whose names of files and models may be of others."""
-    typer.echo(shown(text, lines=True))

@@ -75,7 +75,7 @@ def loaded_model(
 ) -> Model:
     """Find a model by name and load it, with a bar on a terminal. Raises ModelError."""
     from perframe.command_line.keys import given_key
-    from perframe.command_line.progress import progress_bar
+    from perframe.command_line.terminal import progress_bar
     from perframe.importers.loading import load
 
     source = named_model(name, seed)

@@ -9,14 +9,14 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perframe.command_line.options import AsJson, console
-from perframe.command_line.units import bytes_text
+from perframe.command_line.options import AsJson
+from perframe.command_line.terminal import bytes_text, console, table
 from perframe.resources import cache_folder
 
 if TYPE_CHECKING:
@@ -133,34 +133,23 @@ def _modified(path: Path) -> float | None:
 
 def to_json(found: Sequence[Cached], cleared: bool) -> str:
     """The report for a machine. Times are seconds since 1970."""
-    kinds = [
-        {
-            "kind": one.kind,
-            "folder": str(one.folder),
-            "items": one.items,
-            "bytes": one.bytes,
-            "oldest": one.oldest,
-            "newest": one.newest,
-        }
-        for one in found
-    ]
+    kinds = [asdict(one) | {"folder": str(one.folder)} for one in found]
+    for kind in kinds:
+        del kind["purpose"]
     return json.dumps({"folder": str(cache_folder()), "cleared": cleared, "kinds": kinds}, indent=2)
 
 
 def show(found: Sequence[Cached], console: Console, cleared: bool) -> None:
     """Print the report for a person."""
-    from rich.table import Table
     from rich.text import Text
 
     console.print(Text(str(cache_folder()), "bold"), soft_wrap=True)
-    table = Table("kind", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for column in ("items", "size"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("last used", no_wrap=True)
-    table.add_column("")
+    kinds = table("kind", right=("items", "size"))
+    kinds.add_column("last used", no_wrap=True)
+    kinds.add_column("")
     for one in found:
-        table.add_row(one.kind, f"{one.items:,}", bytes_text(one.bytes), _ages(one), one.purpose)
-    console.print(table)
+        kinds.add_row(one.kind, f"{one.items:,}", bytes_text(one.bytes), _ages(one), one.purpose)
+    console.print(kinds)
     total = bytes_text(sum(one.bytes for one in found))
     console.print(f"deleted {total}" if cleared else f"{total}; perframe cache --clear deletes it")
 

@@ -13,8 +13,7 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.progress import progress_bar
-from perframe.command_line.units import bytes_text, seconds_text
+from perframe.command_line.terminal import bytes_text, console, progress_bar, seconds_text, table
 from perframe.errors import BackendError, InferenceError, InputError, PerframeError
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def check(
     if as_json:
         typer.echo(to_json(found))
     else:
-        show(model, found, options.console())
+        show(model, found, console())
     if not passes(found, strict):
         raise typer.Exit(1)
 
@@ -141,18 +140,17 @@ def to_json(found: Sequence[BackendCheck]) -> str:
 
 def show(name: str, found: Sequence[BackendCheck], console: Console) -> None:
     """Print the report for a person."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table("backend", "runs", "layers", "weights", "workspace", "first run", box=None, header_style="dim")
+    backends = table("backend", "runs", "layers", "weights", "workspace", "first run")
     for one in found:
         if one.error is not None:
-            table.add_row(one.backend, Text("?", "yellow") if one.guess else Text("no", "red"))
+            backends.add_row(one.backend, Text("?", "yellow") if one.guess else Text("no", "red"))
             continue
         where = ", ".join(f"{count} on {place}" for place, count in sorted(one.layers.items()))
         sizes = (bytes_text(one.weights), bytes_text(one.workspace), seconds_text(one.first))
-        table.add_row(one.backend, "yes" if one.finite else Text("yes, to NaN or infinity", "yellow"), where, *sizes)
-    console.print(Text(name, "bold"), table, sep="\n")
+        backends.add_row(one.backend, "yes" if one.finite else Text("yes, to NaN or infinity", "yellow"), where, *sizes)
+    console.print(Text(name, "bold"), backends, sep="\n")
     for one in found:
         if one.error is not None:
             verdict = "cannot run it"

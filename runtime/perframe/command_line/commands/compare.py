@@ -12,7 +12,7 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.progress import progress_bar
+from perframe.command_line.terminal import console, progress_bar
 
 if TYPE_CHECKING:
     from perframe.backends import BackendName
@@ -59,9 +59,9 @@ def compare(
     if as_json:
         typer.echo(to_json(found))
     else:
-        show(found.comparisons, options.console(), found.model.output_names)
+        show(found.comparisons, console(), found.model.output_names)
         if found.culprit is not None:
-            options.console().print(Text(str(found.culprit), "bold red"))
+            console().print(Text(str(found.culprit), "bold red"))
     if not all(one.agrees for one in found.comparisons):
         raise typer.Exit(1)
 

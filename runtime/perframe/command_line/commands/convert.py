@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perframe.command_line.options import AsJson, console
-from perframe.command_line.progress import progress_bar
-from perframe.command_line.units import bytes_text
+from perframe.command_line.options import AsJson
+from perframe.command_line.terminal import bytes_text, console, progress_bar, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -114,7 +113,6 @@ def as_json_value(made: Conversion) -> dict[str, Any]:
 
 def show(made: Conversion, console: Console) -> None:
     """Print the report for a person."""
-    from rich.table import Table
     from rich.text import Text
 
     from perframe.conversion.kinds import KINDS
@@ -127,8 +125,8 @@ def show(made: Conversion, console: Console) -> None:
         console.print(Text(f"  {what}: {', '.join(names[:SHOWN])}{more}"))
     if not made.errors:
         return
-    table = Table("output", "shape", "largest error", "of the largest value", "", box=None, header_style="dim")
+    errors = table("output", "shape", "largest error", "of the largest value", "")
     for error in made.errors:
         verdict = Text("agrees", "green") if error.agrees else Text("differs", "bold red")
-        table.add_row(error.output, str(error.shape), f"{error.apart:.3g}", f"{error.relative:.2g}", verdict)
-    console.print(table)
+        errors.add_row(error.output, str(error.shape), f"{error.apart:.3g}", f"{error.relative:.2g}", verdict)
+    console.print(errors)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from perframe.command_line.options import AsJson, console
+from perframe.command_line.options import AsJson
+from perframe.command_line.terminal import console
 
 if TYPE_CHECKING:
     from rich.console import Console

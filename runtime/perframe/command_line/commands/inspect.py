@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import BACKENDS, AsJson, Dims, HtmlPage, ModelName, check_backends, console, say
-from perframe.command_line.progress import progress_bar
-from perframe.command_line.units import bytes_text
+from perframe.command_line.options import BACKENDS, AsJson, Dims, HtmlPage, ModelName, check_backends
+from perframe.command_line.terminal import bytes_text, console, progress_bar, say, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,10 +51,7 @@ def inspect(
         say(f"{html}: {html.stat().st_size:,} bytes; open it in a browser")
         return
     facts = examine(model, not no_optimize, parse_dims(dims))
-    if as_json:
-        typer.echo(to_json(facts))
-    else:
-        show(facts, console())
+    typer.echo(to_json(facts)) if as_json else show(facts, console())
 
 
 def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None) -> ModelFacts:
@@ -131,16 +127,14 @@ def examine_memory(name: str, dims: dict[str, int] | None = None) -> MemoryFacts
 
 def show_memory(facts: MemoryFacts, console: Console) -> None:
     """Print the report for a person: the sums, and the layers during which most memory is live."""
-    from rich.table import Table
     from rich.text import Text
 
     for what, size in (("weights", facts.weights), ("packed weights", facts.packed), ("arena", facts.arena)):
         console.print(f"  {what:16}{bytes_text(size)}")
-    table = Table("layer", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("live in the arena", justify="right")
+    live = table("layer", right=["live in the arena"])
     for layer, size in sorted(facts.layers, key=lambda item: -item[1])[:FULLEST]:
-        table.add_row(Text(layer), bytes_text(size))
-    console.print("", table)
+        live.add_row(Text(layer), bytes_text(size))
+    console.print("", live)
 
 
 def to_json(facts: ModelFacts | MemoryFacts) -> str:
@@ -150,7 +144,6 @@ def to_json(facts: ModelFacts | MemoryFacts) -> str:
 
 def show(facts: ModelFacts, console: Console) -> None:
     """Print the report for a person."""
-    from rich.table import Table
     from rich.text import Text
 
     from perframe.inspection.chosen_sizes import ChosenSizes
@@ -170,16 +163,14 @@ def show(facts: ModelFacts, console: Console) -> None:
         sizes = f" with {ChosenSizes(facts.sizes)}" if facts.sizes else ""
         console.print(Text(f"  {facts.multiply_adds:,} multiply-adds{sizes}"))
     console.print()
-    table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for title in ("parameters", "multiply-adds"):
-        table.add_column(title, justify="right")
-    table.add_column("on a GPU")
+    layers = table("layer", "operator", "output", right=("parameters", "multiply-adds"))
+    layers.add_column("on a GPU")
     for layer in facts.layers:
         shapes = "  ".join(shape_text(shape) for shape in layer.shapes)
         operators = " + ".join([layer.op, *layer.epilogue])
         numbers = [f"{number:,}" if number else "" for number in (layer.parameters, layer.multiply_adds)]
-        table.add_row(Text(layer.name), operators, shapes, *numbers, _on_gpu(layer))
-    console.print(table)
+        layers.add_row(Text(layer.name), operators, shapes, *numbers, _on_gpu(layer))
+    console.print(layers)
     _show_passes(facts, console)
 
 

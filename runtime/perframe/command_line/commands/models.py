@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
-from perframe.command_line.options import AsJson, console
-
-if TYPE_CHECKING:
-    pass
+from perframe.command_line.options import AsJson
+from perframe.command_line.terminal import console
 
 
 def models(as_json: AsJson = False) -> None:

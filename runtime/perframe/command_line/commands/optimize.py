@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import AsJson, Dims, ModelName, Seed, console, say
-from perframe.command_line.progress import progress_bar
-from perframe.command_line.units import bytes_text
+from perframe.command_line.options import AsJson, Dims, ModelName, Seed
+from perframe.command_line.terminal import bytes_text, console, progress_bar, say, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,7 +78,6 @@ def show(model: Model, report: OptimizationReport, console: Console, explain: bo
     """Print the report for a person: the sums, and with `explain` each pass with what it did and refused, and where
     layers come from.
     """
-    from rich.table import Table
     from rich.text import Text
 
     console.print(Text(model.name, "bold"))
@@ -88,15 +86,11 @@ def show(model: Model, report: OptimizationReport, console: Console, explain: bo
         console.print("  multiply-adds are those of open dims of 1, which --dims changes")
     if not explain:
         return
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for title in ("#", "pass"):
-        table.add_column(title)
-    for title in ("changes", "layers", "constants", "multiply-adds"):
-        table.add_column(title, justify="right")
+    passes = table("#", "pass", right=("changes", "layers", "constants", "multiply-adds"))
     for one in report.passes:
         if one.changes:
             before, after = one.before, one.after
-            table.add_row(
+            passes.add_row(
                 str(one.number),
                 f"{one.name} ({one.body})" if one.body else one.name,
                 str(one.changes),
@@ -105,7 +99,7 @@ def show(model: Model, report: OptimizationReport, console: Console, explain: bo
                 _difference(before.multiply_adds, after.multiply_adds),
             )
     console.print()
-    console.print(table)
+    console.print(passes)
     for name, refusals in report.refusals.items():
         console.print(f"\n{name} refused {len(refusals)} layer{'s' if len(refusals) > 1 else ''}", style="dim")
         for refusal in refusals[:REFUSALS]:
@@ -119,10 +113,7 @@ def show(model: Model, report: OptimizationReport, console: Console, explain: bo
     for origin in made:
         console.print(Text(f"  {origin}"))
     if report.gone:
-        console.print(
-            f"\n{len(report.gone)} layers are gone: constants, duplicates, or without effect",
-            style="dim",
-        )
+        console.print(f"\n{len(report.gone)} layers are gone: constants, duplicates, or without effect", style="dim")
     for layer in report.gone:
         console.print(Text(f"  {layer}"))
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from perframe.command_line import options
-from perframe.command_line.progress import progress_bar
+from perframe.command_line.terminal import console, progress_bar
 
 
 def process(
@@ -76,7 +76,7 @@ def process(
         return
     before = f", {done.resumed} of them before" * bool(done.resumed)
     made = f"{done.pictures} picture{'s' * (done.pictures != 1)}"
-    options.console().print(f"{made}{before}, in {done.seconds:.1f} s: {done.out}", soft_wrap=True)
+    console().print(f"{made}{before}, in {done.seconds:.1f} s: {done.out}", soft_wrap=True)
 
 
 def _size(text: str) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.progress import progress_bar
+from perframe.command_line.terminal import console, progress_bar
 
 if TYPE_CHECKING:
     from perframe.backends import BackendName
@@ -58,7 +58,7 @@ def profile(
     if as_json:
         typer.echo(json.dumps(facts(measured, peaks), indent=2))
     else:
-        show(measured, options.console(), peaks, layers)
+        show(measured, console(), peaks, layers)
 
 
 def measure(model: Model, inputs: Mapping[str, Any], backend: BackendName, frames: int) -> Profile:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perframe.command_line.keys import takes_key
-from perframe.command_line.options import AsJson, Dims, HtmlPage, Mean, ModelName, Scale, Seed, Std, console
-from perframe.command_line.progress import progress_bar
-from perframe.command_line.units import bytes_text
+from perframe.command_line.options import AsJson, Dims, HtmlPage, Mean, ModelName, Scale, Seed, Std
+from perframe.command_line.terminal import bytes_text, console, progress_bar, table
 from perframe.errors import PerframeError
 
 if TYPE_CHECKING:
@@ -162,7 +161,6 @@ def to_json(found: Quantized) -> str:
 
 def show(found: Quantized, console: Console) -> None:
     """Print the report for a person: sizes, the worst layers, and the outputs."""
-    from rich.table import Table
     from rich.text import Text
 
     ratio = found.before / max(1, found.after)
@@ -179,13 +177,11 @@ def show(found: Quantized, console: Console) -> None:
         return
     runs = "random inputs" if found.random else f"{found.errors.runs} runs of calibration data"
     console.print(f"\nerrors on {runs}, as parts of the values; the worst layers", style="dim", soft_wrap=True)
-    table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for title in ("error", "of its inputs", "SQNR"):
-        table.add_column(title, justify="right")
+    layers = table("layer", "operator", "output", right=("error", "of its inputs", "SQNR"))
     for one in found.errors.layers[:SHOWN]:
         figures = (f"{one.relative:.2%}", f"{one.inherited:.2%}", f"{one.sqnr:.1f} dB")
-        table.add_row(Text(one.layer), one.op, Text(one.output), *figures)
-    console.print(table)
+        layers.add_row(Text(one.layer), one.op, Text(one.output), *figures)
+    console.print(layers)
     for name, error in found.errors.outputs.items():
         console.print(Text(f"output {name}: {error:.2%}", "bold"), soft_wrap=True)
 

@@ -12,7 +12,7 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.units import seconds_text
+from perframe.command_line.terminal import console, seconds_text, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,7 +56,7 @@ def run(
     if as_json:
         typer.echo(json.dumps(report, indent=2))
     else:
-        show(report, options.console())
+        show(report, console())
 
 
 def summary(outputs: Outputs, backend: str, load: float, run: float) -> dict[str, Any]:
@@ -89,17 +89,14 @@ def save_outputs(path: Path, outputs: Outputs) -> None:
 
 def show(report: Mapping[str, Any], console: Console) -> None:
     """Print the summary for a person."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table("output", "dtype", "shape", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for column in ("min", "max", "mean"):
-        table.add_column(column, justify="right")
+    outputs = table("output", "dtype", "shape", right=("min", "max", "mean"))
     for name, facts in report["outputs"].items():
         shape = f"({', '.join(map(str, facts['shape']))})" if "shape" in facts else facts["kind"]
         figures = [f"{facts[key]:.6g}" if facts.get(key) is not None else "" for key in ("min", "max", "mean")]
-        table.add_row(Text(name), facts.get("dtype", ""), shape, *figures)
-    console.print(table)
+        outputs.add_row(Text(name), facts.get("dtype", ""), shape, *figures)
+    console.print(outputs)
     times = report["seconds"]
     console.print(f"\n{report['backend']}: {seconds_text(times['run'])}, after {seconds_text(times['load'])} to load")
 

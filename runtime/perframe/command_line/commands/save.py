@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.keys import KeyFile, PassphraseEnv
-from perframe.command_line.options import Dims, ModelName, Seed, say
+from perframe.command_line.options import Dims, ModelName, Seed
+from perframe.command_line.terminal import say
 
 
 def save(

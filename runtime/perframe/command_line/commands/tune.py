@@ -11,8 +11,7 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.progress import progress_bar
-from perframe.command_line.units import seconds_text
+from perframe.command_line.terminal import console, progress_bar, say, seconds_text, table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,18 +43,14 @@ def tune(
     if as_json:
         typer.echo(json.dumps({"file": str(path), "kernels": [asdict(trial) for trial in found]}, indent=2))
     else:
-        show(found, options.console())
-        options.say(f"variants are kept in {path}" if path.is_file() else "the defaults are the fastest here")
+        show(found, console())
+        say(f"variants are kept in {path}" if path.is_file() else "the defaults are the fastest here")
 
 
 def show(found: Sequence[Trial], console: Console) -> None:
     """Print a table: the time of a run with each variant of each kernel, and which one was chosen."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("kernel", "chosen", "before", "a run with each variant"):
-        table.add_column(column)
+    kernels = table("kernel", "chosen", "before", "a run with each variant")
     for trial in found:
         times = ", ".join(f"{variant} {seconds_text(time)}" for variant, time in sorted(trial.seconds.items()))
-        table.add_row(trial.kernel, trial.chosen, trial.before, times)
-    console.print(table)
+        kernels.add_row(trial.kernel, trial.chosen, trial.before, times)
+    console.print(kernels)

@@ -15,7 +15,7 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.units import seconds_text
+from perframe.command_line.terminal import console, say, seconds_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,8 +43,8 @@ def warmup(
     for model in models:
         found.append(warm_up(model, parse_dims(dims), seed, place, precision))
         if not as_json:
-            show(found[-1], options.console())
-    options.say(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")
+            show(found[-1], console())
+    say(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")
 
 
 @dataclass(frozen=True)
