@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import IO, Any, Protocol, TypeVar, overload
 
 from perframe.backends import (
     BackendName,
@@ -30,6 +30,7 @@ from perframe.execution.machine import Machine, Values, downloaded, loaded
 from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport, Steps
 from perframe.execution.warming import Warming, check_budget
+from perframe.graphics import GLContext
 from perframe.ir import Model
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.passes.prepared import prepared
@@ -37,9 +38,6 @@ from perframe.plan.budget import Budget, Spent
 from perframe.plan.plan import Fallback
 from perframe.tensor import BackendType, DataType, Tensor, checks
 from perframe.tensor.locks import new_lock
-
-if TYPE_CHECKING:
-    from perframe.graphics import GLContext
 
 T = TypeVar("T")
 END = object()

@@ -10,9 +10,9 @@ from itertools import count
 from numbers import Integral
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from perframe.errors import BackendError, ClosedError, ContextLostError, InputError, PerframeError
+from perframe.graphics import GLContext, GLFramebuffer
 from perframe.host.clock import Clock, SystemClock
 from perframe.host.failures import Failures
 from perframe.host.frame import Frame, TimeControls, Timeline
@@ -26,9 +26,6 @@ from perframe.host.surface import Surface, check_surface, open_surface, require_
 from perframe.host.watchdog import Watchdog
 from perframe.host.work import TaskControls
 from perframe.tensor.frames import FrameState
-
-if TYPE_CHECKING:
-    import moderngl
 
 log = logging.getLogger("perframe")
 
@@ -93,7 +90,7 @@ class App(TimeControls, TaskControls):
         return self.surface.ctx is not None
 
     @property
-    def ctx(self) -> moderngl.Context:
+    def ctx(self) -> GLContext:
         """The surface's GL context. Raises BackendError where there is no GL.
 
         A worker with `backend="auto"` takes `ctx=app.surface.ctx`, which is None there.
@@ -103,7 +100,7 @@ class App(TimeControls, TaskControls):
         return ctx
 
     @property
-    def framebuffer(self) -> moderngl.Framebuffer:
+    def framebuffer(self) -> GLFramebuffer:
         """The framebuffer to render into. Raises BackendError where there is no GL."""
         if (framebuffer := self.surface.framebuffer) is None:
             raise _no_gl("framebuffer")

@@ -6,14 +6,13 @@ import logging
 from collections.abc import Sequence
 from numbers import Integral
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from perframe.errors import BackendError, InputError
+from perframe.graphics import GLContext, GLFramebuffer
 from perframe.host.input import Event
-
-if TYPE_CHECKING:
-    import moderngl
-    import numpy as np
 
 log = logging.getLogger("perframe")
 
@@ -22,12 +21,12 @@ class Surface(Protocol):
     """The surface that a loop draws into. `perframe.App` calls the methods in the order of this class."""
 
     @property
-    def ctx(self) -> moderngl.Context | None:
+    def ctx(self) -> GLContext | None:
         """The GL context, or None where there is no GL."""
         ...
 
     @property
-    def framebuffer(self) -> moderngl.Framebuffer | None:
+    def framebuffer(self) -> GLFramebuffer | None:
         """The framebuffer to render into, or None where there is no GL."""
         ...
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from perframe.backends import BackendName, backend_type, waiting_for_kernels
 from perframe.errors import PerframeError
 from perframe.execution.layer_check import FLOATS, apart
 from perframe.execution.worker import Worker
+from perframe.graphics import GLContext
 from perframe.ir import Array, Layer, Model
 from perframe.passes import preparations
 from perframe.tensor import BackendType, Tensor
-
-if TYPE_CHECKING:
-    from perframe.graphics import GLContext
 
 SHOWN = 4  # of the layers that a pass made
 

@@ -27,6 +27,7 @@ from perframe.execution.layer_check import (
 from perframe.execution.once import by_name
 from perframe.execution.worker import Worker
 from perframe.exporters.saving import save
+from perframe.graphics import GLContext
 from perframe.importers.loading import load
 from perframe.inspection.bisecting import outputs_of
 from perframe.inspection.page import Mark
@@ -36,7 +37,6 @@ from perframe.tensor import BackendType, DataType, Tensor
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from perframe.graphics import GLContext
 
 ONNXRUNTIME = "onnxruntime"
 PROVIDERS = ["CPUExecutionProvider"]
