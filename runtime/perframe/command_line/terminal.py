@@ -8,15 +8,20 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import typer
 
 from perframe.safety.names import shown
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    import rich.console
+    import rich.table
+
+    Console: TypeAlias = rich.console.Console
+    Table: TypeAlias = rich.table.Table
+else:  # without importing rich
+    Console = Table = Any
 
 Progress = Callable[[str, float], None]  # what is done now, and the fraction of it that is done
 # plain characters for signs that some encodings lack, as on Windows

@@ -11,16 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from perframe.command_line.options import AsJson
-from perframe.command_line.terminal import bytes_text, console, table
+from perframe.command_line.terminal import Console, bytes_text, console, table
 from perframe.resources import cache_folder
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 KINDS = {  # by name: the folder, the end of the names in it, and what it is for
     "kernels": ("kernels", ".o", "compiled CPU kernels"),

@@ -13,12 +13,11 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.terminal import bytes_text, console, progress_bar, seconds_text, table
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, seconds_text, table
 from perframe.errors import BackendError, InferenceError, InputError, PerframeError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from rich.console import Console
 
     from perframe.backends import BackendName
     from perframe.ir import Model

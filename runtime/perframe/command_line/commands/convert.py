@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perframe.command_line.options import AsJson
-from perframe.command_line.terminal import bytes_text, console, progress_bar, table
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from perframe.conversion.converting import Conversion
 
 SHOWN = 8  # inputs or outputs, on the screen

@@ -13,15 +13,12 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from perframe.command_line.options import AsJson
-from perframe.command_line.terminal import console
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from perframe.command_line.terminal import Console, console
 
 Facts = Mapping[str, Any]
 Status = Literal["ok", "note", "missing"]

@@ -11,11 +11,9 @@ import typer
 
 from perframe.command_line.keys import takes_key
 from perframe.command_line.options import BACKENDS, AsJson, Dims, HtmlPage, ModelName, check_backends
-from perframe.command_line.terminal import bytes_text, console, progress_bar, say, table
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from perframe.backends import BackendName
     from perframe.inspection import ModelFacts
     from perframe.inspection.facts import Dims as Shape

@@ -11,11 +11,9 @@ import typer
 
 from perframe.command_line.keys import takes_key
 from perframe.command_line.options import AsJson, Dims, ModelName, Seed
-from perframe.command_line.terminal import bytes_text, console, progress_bar, say, table
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from perframe.ir import Model
     from perframe.ir.report import ModelSize, OptimizationReport
 

@@ -12,12 +12,10 @@ import typer
 
 from perframe.command_line.keys import takes_key
 from perframe.command_line.options import AsJson, Dims, HtmlPage, Mean, ModelName, Scale, Seed, Std
-from perframe.command_line.terminal import bytes_text, console, progress_bar, table
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, table
 from perframe.errors import PerframeError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from perframe.ir import Model
     from perframe.quantization.measuring import QuantizationErrors
 

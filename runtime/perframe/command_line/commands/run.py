@@ -6,16 +6,13 @@ import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.terminal import console, seconds_text, table
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from perframe.command_line.terminal import Console, console, seconds_text, table
 
 Outputs = Mapping[str, Any]  # an array; a list of them for a sequence; None for an absent optional
 

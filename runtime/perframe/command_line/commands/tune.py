@@ -11,11 +11,9 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.terminal import console, progress_bar, say, seconds_text, table
+from perframe.command_line.terminal import Console, console, progress_bar, say, seconds_text, table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from perframe.execution.tuning import Trial
 
 

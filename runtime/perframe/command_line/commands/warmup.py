@@ -15,11 +15,9 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.keys import takes_key
-from perframe.command_line.terminal import console, say, seconds_text
+from perframe.command_line.terminal import Console, console, say, seconds_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from perframe.backends import BackendName
     from perframe.backends.precision import Precision
 
