@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from perframe.command_line.pictures import Array, ModelInput, Normalization, picture_array
+from perframe.command_line.sources import Array, ModelInput, Normalization, picture_array
 from perframe.errors import InputError
 from perframe.ir import Model
 from perframe.media.picture import PICTURES

@@ -49,7 +49,9 @@ def downloaded(value: Any, by: str = "") -> Any:
 
 
 def loaded(source: Any) -> Model:
-    """Load what `load` takes. Raises InputError for anything else."""
+    """Return a model, or load what `load` takes. Raises InputError for anything else."""
+    if isinstance(source, Model):
+        return source
     takes = isinstance(source, str | Path | bytes) or hasattr(source, "read") or hasattr(source, "SerializeToString")
     if not takes:
         raise InputError(f"a Worker runs a Model, and got {type(source).__name__}: Worker(pf.load(...))")

@@ -92,8 +92,7 @@ class Worker:
         weights: str = DataType.FLOAT32,
         activations: str = DataType.FLOAT32,
     ) -> None:
-        if not isinstance(model, Model):
-            model = loaded(model)
+        model = loaded(model)
         if model.check_file is not None:
             model.check_file()
         self.model = model

@@ -1,10 +1,9 @@
 """The host: a frame loop with per-frame hooks, in a window, off screen or without GL. It knows nothing of inference."""
 
 from perframe.host.app import App
-from perframe.host.clock import Clock, ManualClock, SystemClock
 from perframe.host.coroutines import next_frame, seconds
 from perframe.host.failures import Failure
-from perframe.host.frame import Frame
+from perframe.host.frame import Clock, Frame, ManualClock, SystemClock
 from perframe.host.guest import attach
 from perframe.host.input import (
     CloseEvent,

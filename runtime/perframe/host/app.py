@@ -13,9 +13,8 @@ from types import TracebackType
 
 from perframe.errors import BackendError, ClosedError, ContextLostError, InputError, PerframeError
 from perframe.graphics import GLContext, GLFramebuffer
-from perframe.host.clock import Clock, SystemClock
 from perframe.host.failures import Failures
-from perframe.host.frame import Frame, TimeControls, Timeline
+from perframe.host.frame import Clock, Frame, SystemClock, TimeControls, Timeline
 from perframe.host.input import CloseEvent, Event, Input
 from perframe.host.interrupts import show_user_alone
 from perframe.host.pixels import Pixels, as_path, picture_format, write_picture

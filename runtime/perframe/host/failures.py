@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.host.clock import Clock
+from perframe.host.frame import Clock
 from perframe.safety.notebooks import preformatted
 
 log = logging.getLogger("perframe")

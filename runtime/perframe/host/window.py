@@ -16,16 +16,17 @@ import numpy as np
 from perframe.errors import BackendError, PerframeError
 from perframe.graphics.headless_context import claim_process, install_advice, making_contexts, versions
 from perframe.host import pixels as picture
-from perframe.host.gamepads import GamepadState, changes
 from perframe.host.input import (
     CloseEvent,
     Event,
+    GamepadState,
     KeyEvent,
     MouseButtonEvent,
     MouseMoveEvent,
     ResizeEvent,
     ScrollEvent,
     TextEvent,
+    changes,
 )
 from perframe.host.pixels import Pixels
 

@@ -10,10 +10,9 @@ from perframe.errors import InputError
 from perframe.host.coroutines import CoroutineTask
 from perframe.host.event_loop import FrameLoop
 from perframe.host.frame import Timeline, is_number
-from perframe.host.pending import PendingResult, ReadbackTask, ScheduleTask
 from perframe.host.runs import Policy, Run, RunList, RunsInSlices
 from perframe.host.scripts import Hooks
-from perframe.host.tasks import Task, TaskList
+from perframe.host.tasks import PendingResult, ReadbackTask, ScheduleTask, Task, TaskList
 
 T = TypeVar("T")
 
@@ -118,7 +117,7 @@ class TaskControls(ABC):
         """
         self._require_open()
         run = Run(worker, inputs, budget_ms, self._timeline.clock, priority, deadline_ms, source, on_done, owner)
-        self._runs.add(run, policy)
+        self._runs.request(run, policy)
         return run
 
     def _expected_ms(self) -> float:
@@ -138,7 +137,7 @@ class TaskControls(ABC):
     def _spend(self) -> None:
         """Let schedules and runs continue within their milliseconds: after the updates of a frame."""
         self._schedules.step()
-        self._runs.step(self.budget_ms)
+        self._runs.step_within(self.budget_ms)
 
     def _cancel_tasks(self, owner: Hooks | None) -> None:
         """Cancel the tasks of a script, or all tasks but those of asyncio, which end with their event loop."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 BT709 = 1
 UNSPECIFIED = 2
 BT601 = 6
-_RGB = 0
 _LIMITED = 1
 _SCALER_MATRICES = {1: 1, 4: 4, 5: 5, 6: 5, 7: 7, 9: 9, 10: 9}  # H.273 to swscale's own numbers
 

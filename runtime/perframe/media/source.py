@@ -234,7 +234,7 @@ def open_feed(
 
         return CameraFeed(rest or "0", enough)
     if kind == "screen":
-        from perframe.media.screens import ScreenFeed
+        from perframe.media.videos import ScreenFeed
 
         return ScreenFeed(_region(rest) if rest else None, **given)
     if kind == "scene":

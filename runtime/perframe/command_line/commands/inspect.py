@@ -179,7 +179,7 @@ def shape_text(shape: Shape) -> str:
 
 def _on_gpu(layer: LayerFacts) -> str:
     """Where a layer runs if the backend is a GPU, as a word."""
-    from perframe.inspection.placement import HOST
+    from perframe.inspection.facts import HOST
 
     reason = layer.backends["gpu_compute"]
     return "host" if reason.startswith(HOST) else {"": "yes", "?": "?"}.get(reason, "on the CPU")

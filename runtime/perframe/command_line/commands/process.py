@@ -41,8 +41,7 @@ def process(
 ) -> None:
     """Run a model or a script on each picture of a video or folder. Run the same command again to resume."""
     import perframe as pf
-    from perframe.command_line.pictures import parse_numbers
-    from perframe.command_line.sources import named_model, parse_dims
+    from perframe.command_line.sources import named_model, parse_dims, parse_numbers
 
     (place,) = options.check_backends([backend])
     found = named_model(model) if model else None

@@ -41,10 +41,9 @@ def profile(
 ) -> None:
     """Time each layer of a model: milliseconds, bytes, operations a second, and frame times."""
     from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
-    from perframe.profiling.page import write_page
     from perframe.profiling.peak import peak_of
     from perframe.profiling.table import Peaks, facts, show
-    from perframe.profiling.timeline import write_trace
+    from perframe.profiling.timeline import write_page, write_trace
 
     (place,) = options.check_backends([backend])
     loaded = loaded_model(model, seed)

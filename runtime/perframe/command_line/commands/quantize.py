@@ -61,8 +61,7 @@ def quantize(
 ) -> None:
     """Quantize a model's weights, or with --static the whole model, and show the errors."""
     from perframe.command_line.calibration import calibration_data
-    from perframe.command_line.pictures import Normalization, parse_numbers
-    from perframe.command_line.sources import loaded_model, parse_dims
+    from perframe.command_line.sources import Normalization, loaded_model, parse_dims, parse_numbers
     from perframe.exporters.saving import check_name
 
     check_name(out.name)

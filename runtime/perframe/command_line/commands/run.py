@@ -35,8 +35,7 @@ def run(
 ) -> None:
     """Run a model once and show its outputs."""
     import perframe as pf
-    from perframe.command_line.pictures import Normalization, parse_numbers
-    from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
+    from perframe.command_line.sources import Normalization, loaded_model, model_inputs, parse_dims, parse_numbers
 
     if save is not None and save.suffix.lower() not in ("", ".npz"):
         raise typer.BadParameter(f"{save.name!r} is not an .npz; perframe process writes pictures", param_hint="--save")
