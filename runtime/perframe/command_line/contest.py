@@ -1,4 +1,4 @@
-"""Contestants: a side and a model, measured in a process of its own that may take only so much time and memory.
+"""Contestants: a side and a model, measured in a process of its own with limits on time and memory.
 
 The idle threads of some runtimes spin, which slows everything else in their process.
 """

@@ -280,7 +280,7 @@ class ModelInput(Protocol):
 
 @dataclass(frozen=True)
 class Normalization:
-    """How a picture's values become those of an input: (value * scale - mean) / std. Values are 0 to 1 before.
+    """The conversion of a picture's values, from 0 to 1, to those of an input: (value * scale - mean) / std.
 
     `mean` and `std` are one number, or one for each channel.
     """

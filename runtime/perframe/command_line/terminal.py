@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:  # without importing rich
     Console = Table = Any
 
-Progress = Callable[[str, float], None]  # what is done now, and the fraction of it that is done
+Progress = Callable[[str, float], None]  # the current activity, and the fraction that is done
 # plain characters for signs that some encodings lack, as on Windows
 PLAIN = {"→": "->", "✓": "+", "✗": "x", "×": "x", "–": "-", "…": "...", "█": "#", "•": "*"}
 _NAME = "perframe.plain"

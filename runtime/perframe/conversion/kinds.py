@@ -47,7 +47,7 @@ WEIGHTS = ("checkpoint", "safetensors")  # the kinds that have no network
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file or a folder, and what it is. `calls` are the Python objects that a pickle names, as "module.name"."""
+    """A file or a folder, and its kind. `calls` are the Python objects that a pickle names, as "module.name"."""
 
     path: Path
     kind: FileKind

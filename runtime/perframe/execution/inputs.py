@@ -139,7 +139,7 @@ def _checked(model: str, value: Value, given: Any, cast: bool) -> Any:
 
 
 def _reshaping(wanted: DynamicTensorShape, got: tuple[int, ...]) -> str:
-    """What has the wanted shape and is made of an array of the shape `got`; empty if nothing simple is."""
+    """An expression that gives an array of the shape `got` the wanted shape; empty if there is no simple one."""
     more = len(wanted) - len(got)
     batch = "" if more <= 0 else f"[{', '.join(['None'] * more)}]"
     tries = [(tuple(range(len(got))), "array")]
@@ -161,7 +161,7 @@ def _reshaping(wanted: DynamicTensorShape, got: tuple[int, ...]) -> str:
 
 
 def _advice(got: DataType, wanted: DataType) -> str:
-    """How to give an input its dtype."""
+    """Advice for an input of another dtype."""
     if got is DataType.UINT8 and wanted.is_float:
         return (
             "for a picture of bytes, normalize it to what the model was trained on, as (array / 255 - mean) / std in "

@@ -50,7 +50,7 @@ def claim_process() -> None:
 
 
 def install_advice() -> str:
-    """How this system gets an OpenGL driver."""
+    """Advice on installing an OpenGL driver on this system."""
     return INSTALL_GL.get(sys.platform, "install an OpenGL driver")
 
 

@@ -1,4 +1,4 @@
-"""What failed in scripts: logged once with its traceback, and shown on the screen."""
+"""Failures of scripts: logged once with their tracebacks, and shown on the screen."""
 
 from __future__ import annotations
 

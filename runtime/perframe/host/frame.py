@@ -148,7 +148,7 @@ class Clock(Protocol):
     """The `frame.time` at which a loop begins: that of a part of a film, for example."""
 
     def now(self) -> float:
-        """The time in seconds from any origin; it never goes back."""
+        """The time in seconds from any beginning; it never goes back."""
         ...
 
     def tick(self) -> float:

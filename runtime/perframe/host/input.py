@@ -1,7 +1,7 @@
 """Events from a window or a test, and the state of keys, mouse and gamepads that follows from them.
 
 Positions are pixels of the framebuffer, from its top left corner. Keys and buttons have names: "a", "space",
-"left_shift", "f1"; "left", "right", "middle", "4". Keys are those of an American keyboard; `TextEvent` has what was
+"left_shift", "f1"; "left", "right", "middle", "4". Keys are those of an American keyboard; `TextEvent` has the text
 typed on the user's own.
 """
 
@@ -130,7 +130,7 @@ class Input:
     keys_released: set[str] = field(default_factory=set)
     """Keys that went up in this frame."""
     text: str = ""
-    """What was typed in this frame."""
+    """Text typed in this frame."""
     buttons: set[str] = field(default_factory=set)
     """Mouse buttons that are down."""
     buttons_pressed: set[str] = field(default_factory=set)

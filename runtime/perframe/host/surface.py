@@ -88,7 +88,7 @@ def require_thread(surface: Surface) -> None:
 
 
 def check_surface(surface: Surface) -> Surface:
-    """Return a caller's surface. Raises InputError for what is none."""
+    """Return a caller's surface. Raises InputError for anything else."""
     missing = [
         name for name in ("size", "should_close", "poll_events", "begin_frame", "swap") if not hasattr(surface, name)
     ]

@@ -63,7 +63,7 @@ class LayerFacts:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What `inspect` found. `operators` counts layers by operator, before the passes (in the file) and after. `sizes`
+    """Facts about a model. `operators` counts layers by operator, before the passes (in the file) and after. `sizes`
     are those of open dims in all costs.
     """
 

@@ -219,7 +219,7 @@ def _by_operators(layers: Sequence[Layer]) -> list[Block]:
 
 
 def _kind(layer: Layer) -> Hashable:
-    """What repetitions have in common: operators and the attributes that name no value or size."""
+    """The key of a layer in repetitions: operators and the attributes that name no value or size."""
     kept = ("kernel_shape", "strides", "perm", "axis")
     attributes = tuple((name, str(layer.attributes[name])) for name in kept if name in layer.attributes)
     return layer.op, tuple(stage.op for stage in layer.epilogue), attributes, len(layer.inputs)

@@ -1,4 +1,4 @@
-"""What an app has drawn, as a texture, without leaving the GPU."""
+"""The picture that an app has drawn, as a texture, without leaving the GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from perframe.graphics import GLContext
 
 
 class SurfaceTexture:
-    """A texture with what was drawn into a framebuffer, so that a network sees the scene that the app draws.
+    """A texture with the picture of a framebuffer, so that a network sees the scene that the app draws.
 
     `ctx` is the moderngl context, and `size` the framebuffer's width and height. The first row is the bottom one, and a
     TextureConverter knows it: a region is `TextureTransform(region=(x, y, width, height))` from the picture's top left.

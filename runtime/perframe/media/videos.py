@@ -161,7 +161,7 @@ class VideoFeed(Feed):
     def _decode(self, begin: int) -> Iterator[tuple[int, Picture | None]]:
         """All pictures with their index, from the one before `begin` that needs no other; None for a damaged one."""
         times = self._times if begin or "_times" in self.__dict__ else []  # to play it, nobody needs to count
-        origin, read = times[0] if times else None, 0
+        first_pts, read = times[0] if times else None, 0
         exact = covering(self._film_size, self._enough) if self._one_size else None
         with self._open() as container:
             stream = container.streams.video[0]
@@ -174,11 +174,11 @@ class VideoFeed(Feed):
                 for frame in decode(packet):
                     index, time = read, float(read / self.rate)
                     if frame.pts is not None and frame.time_base is not None:
-                        if origin is None:
-                            origin = frame.pts
+                        if first_pts is None:
+                            first_pts = frame.pts
                         if times and times[0] is not None:
                             index = bisect_left(times, frame.pts)  # type: ignore[type-var]
-                        time = float((frame.pts - origin) * frame.time_base)
+                        time = float((frame.pts - first_pts) * frame.time_base)
                     read += 1
                     picture = None
                     if not frame.is_corrupt:

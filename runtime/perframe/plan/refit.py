@@ -29,7 +29,7 @@ from perframe.tensor import Tensor, TensorShape
 from perframe.tensor.locks import new_lock
 
 MAX_TEMPLATES = 12  # of one part
-PATIENCE = 4  # a part is traced no more after so many jobs in a row without a use of any template
+PATIENCE = 4  # jobs in a row without a use of any template, after which a part is traced no more
 CHANGES: tuple[Callable[[int], int], ...] = (  # expected changes of sizes; a batch of one often stays one
     lambda size: size,
     lambda size: 2 * size,

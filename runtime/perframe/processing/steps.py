@@ -1,4 +1,4 @@
-"""What happens to each picture: a model runs on it, or a frame of a script."""
+"""The work on each picture: a model runs on it, or a frame of a script."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CHANNELS = (1, 3, 4)
 
 
 class PictureStep(Protocol):
-    """What happens to the pictures of a chunk, in their order."""
+    """The work on the pictures of a chunk, in their order."""
 
     stretch: Fraction
     """The aspect of the last result's pixels, by that of its picture's pixels."""

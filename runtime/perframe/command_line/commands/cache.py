@@ -1,4 +1,4 @@
-"""`perframe cache`: what lies in the cache folder, how large and how old it is, and deleting it."""
+"""`perframe cache`: the number, size and age of the files in the cache folder, and deleting them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from perframe.command_line.options import AsJson
 from perframe.command_line.terminal import Console, bytes_text, console, table
 from perframe.resources import cache_folder
 
-KINDS = {  # by name: the folder, the end of the names in it, and what it is for
+KINDS = {  # by name: the folder, the suffix of its files, and their purpose
     "kernels": ("kernels", ".o", "compiled CPU kernels"),
     "programs": ("kernels", ".program", "linked GPU programs"),
     "environments": ("conversion", "", "Python environments of perframe convert"),
@@ -64,7 +64,7 @@ class Cached:
 
 
 def examine() -> list[Cached]:
-    """What lies in the cache folder, by kind."""
+    """The content of the cache folder, by kind."""
     found = []
     for kind, (folder, _, purpose) in KINDS.items():
         items = [*_items(kind)]
@@ -152,7 +152,7 @@ def show(found: Sequence[Cached], console: Console, cleared: bool) -> None:
 
 
 def _ages(one: Cached) -> str:
-    """How long ago the files were used, in days."""
+    """The ages of the files in days."""
     if one.oldest is None or one.newest is None:
         return "–"
     newest, oldest = (max(0, round((time.time() - moment) / DAY)) for moment in (one.newest, one.oldest))

@@ -53,7 +53,7 @@ def check(
 
 @dataclass(frozen=True)
 class BackendCheck:
-    """How a model ran on one backend with random inputs.
+    """A run of a model on one backend with random inputs.
 
     `error` is None if it ran. `weights` are the bytes of its constants, and `workspace` those of all values within a
     run. `layers` counts the layers that ran, by where they ran. `first` is the time of the first run in seconds.

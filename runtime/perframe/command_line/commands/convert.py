@@ -1,4 +1,4 @@
-"""`perframe convert`: what was converted, from what, and how well it agrees."""
+"""`perframe convert`: the converted file, its source, and how well both agree."""
 
 from __future__ import annotations
 

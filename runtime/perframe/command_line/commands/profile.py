@@ -1,4 +1,4 @@
-"""What `perframe profile` measures."""
+"""`perframe profile`: the times of frames and layers."""
 
 from __future__ import annotations
 

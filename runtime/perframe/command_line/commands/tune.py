@@ -1,4 +1,4 @@
-"""What `perframe tune` prints."""
+"""`perframe tune`: the time of each variant of the GL kernels of a model."""
 
 from __future__ import annotations
 
