@@ -45,7 +45,7 @@ REASONS = {
     "backends/gl/replay.py:_lock": LOCK,
     "backends/gl/replay.py:_native": "made once, under `_lock`; its code has no state",
     "command_line/cli.py:app": IMPORTS,
-    "execution/partition.py:_pieces": BY_MODEL,
+    "execution/parts.py:_partitions": BY_MODEL,
     "execution/planned_part.py:_templates": BY_MODEL + "; templates have a lock of their own",
     "execution/worker.py:watchers": "profiles add and remove themselves in one step; a run may miss one that ends",
     "exporters/spelling.py:_RULES": IMPORTS,

@@ -12,7 +12,7 @@ import pytest
 import perframe as pf
 from passes.graphs import graph, node
 from perframe.host import App, ManualClock
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 from perframe.plan.input_ring import MIN_IN_FLIGHT
 from perframe.plan.plan import LEAST_LENT
 

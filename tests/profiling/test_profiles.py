@@ -15,7 +15,7 @@ import perframe as pf
 from perframe.errors import InputError
 from perframe.execution.worker import watchers
 from perframe.host import App, ManualClock, Script
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 from perframe.profiling.recording import Recorder, _medians
 from perframe.profiling.timeline import perfetto, tracks_of
 from perframe.tensor.frames import frame_watchers

@@ -75,7 +75,7 @@ class BenchTask:
 def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> BenchTask:
     """Put the model and its inputs into `folder`. Raises ModelError."""
     import perframe as pf
-    from perframe.command_line.keys import given_key
+    from perframe.command_line.options import given_key
     from perframe.command_line.sources import model_inputs, named_model
     from perframe.files.reading import is_own
     from perframe.importers.formats import HEAD, is_litert

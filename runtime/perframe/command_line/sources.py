@@ -74,7 +74,7 @@ def loaded_model(
     stop_after: int | None = None,
 ) -> Model:
     """Find a model by name and load it, with a bar on a terminal. Raises ModelError."""
-    from perframe.command_line.keys import given_key
+    from perframe.command_line.options import given_key
     from perframe.command_line.terminal import progress_bar
     from perframe.importers.loading import load
 

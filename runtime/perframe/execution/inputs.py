@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from perframe.errors import InputError
+from perframe.errors import BackendError, InputError
+from perframe.execution.machine import Values, copied
 from perframe.ir import Model, Value
 from perframe.ir.sizes.open_dims import OpenDims
 from perframe.ir.sizes.partial import DynamicTensorShape
+from perframe.plan.plan import LEAST_LENT
 from perframe.tensor import DataType, Tensor
 
 Array = NDArray[Any]
@@ -112,6 +115,21 @@ class Inputs:
                     f"{self._model}: the dim {(one.shape or ())[axis]!r} is {size} in the input {one.name!r}, and "
                     f"{found} in {another.name!r}"
                 )
+
+
+def hold(
+    values: Values, upload: Callable[[Values], None], guarded: Callable[[], AbstractContextManager[Any]] | None
+) -> None:
+    """Replace arrays by copies, for a run that begins later: the caller may change them. `upload` may replace large
+    ones by tensors.
+    """
+    if any([type(value) is np.ndarray and value.nbytes >= LEAST_LENT for value in values.values()]):
+        # the worker's context may become current only before the first step
+        with suppress(BackendError), guarded() if guarded is not None else nullcontext():
+            upload(values)
+    for name, value in values.items():
+        if isinstance(value, (np.ndarray, list)):
+            values[name] = copied(value)
 
 
 def _checked(model: str, value: Value, given: Any, cast: bool) -> Any:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from perframe.backends.protocol import Backend
 from perframe.errors import InputError
 from perframe.execution.layer_check import LayerCheck
@@ -46,6 +48,26 @@ def downloaded(value: Any, by: str = "") -> Any:
         else:
             current_frame().blocking(f"a layer that reads {value.name!r} on the host", WITHIN_A_MODEL)
     return value.data_on_backend.download(value.shape, value.dtype)
+
+
+def as_output(name: str, value: Any) -> Any:
+    """Turn an array from the host into a tensor. Tensors and empty optionals stay unchanged. The arrays of a sequence
+    are copied, since they may be inputs.
+    """
+    if isinstance(value, list):
+        return copied(value)
+    if not isinstance(value, np.ndarray):
+        return value
+    tensor = Tensor(value)
+    tensor.name = name
+    return tensor
+
+
+def copied(value: Any) -> Any:
+    """Copy an array, or a list of arrays. Other values stay unchanged."""
+    if isinstance(value, list):
+        return [copied(item) for item in value]
+    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def loaded(source: Any) -> Model:

@@ -18,7 +18,6 @@ from perframe.backends.protocol import Backend
 from perframe.backends.refit import Following
 from perframe.errors import InputError
 from perframe.execution.machine import Machine, Values, downloaded
-from perframe.execution.partition import decisive_inputs
 from perframe.execution.report import MemoryUse, StepReport, steps_of
 from perframe.ir import Subgraph, Value
 from perframe.ir.equality import signature
@@ -59,7 +58,7 @@ class PlannedPart:
         self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by input shapes; the plan that ran last is at the end
         self._evicted: list[Plan] = []  # plans to free when their last runs are over
         self._names = [value.name for value in model.inputs]
-        self._decisive = decisive_inputs(model)
+        self._decisive = _decisive_inputs(model)
         self._templates = None if self._decisive else _templates_of(model, machine.backend)
         self._to_trace: Shapes | None = None  # shapes that were planned without a template, and may be worth tracing
         self._tracing = Tracing()
@@ -272,6 +271,17 @@ class PlannedPart:
         self._plans.clear()
         self._evicted.clear()
         self._constants.release()
+
+
+def _decisive_inputs(part: Subgraph) -> list[Value]:
+    """Return the inputs whose values decide shapes: a layer must know these values before it can be planned."""
+    needed: set[Value] = set()
+    for layer in reversed(part.layers):
+        if not needed.isdisjoint(layer.results) and layer.declaration.reads_values:
+            needed.update(layer.operands)
+        host = (value for index, value in enumerate(layer.inputs) if layer.declaration.is_host(index))
+        needed.update(value for value in host if value is not None)
+    return [value for value in part.inputs if value in needed]
 
 
 def _host_value(value: Any) -> Array:

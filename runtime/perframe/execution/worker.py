@@ -23,10 +23,9 @@ from perframe.backends import backend_type as backend_type_of
 from perframe.backends.precision import Precision
 from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
-from perframe.execution.holding import as_output, hold
-from perframe.execution.inputs import Given, Inputs
+from perframe.execution.inputs import Given, Inputs, hold
 from perframe.execution.layer_check import FLOATS, HALVES, LayerCheck
-from perframe.execution.machine import Machine, Values, downloaded, loaded
+from perframe.execution.machine import Machine, Values, as_output, downloaded, loaded
 from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport, Steps
 from perframe.execution.warming import Warming, check_budget
@@ -189,7 +188,7 @@ class Worker:
         with self._lock:
             self._check_open()
             values = self._inputs.gather(inputs, named)
-            hold(values, self.parts, self._guarded)
+            hold(values, self.parts.hold, self._guarded)
         if budget_ms is None:
             return self._steps(values, self.parts.advance(values))
         check_budget(budget_ms)

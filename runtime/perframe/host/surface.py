@@ -13,6 +13,7 @@ import numpy as np
 from perframe.errors import BackendError, InputError
 from perframe.graphics import GLContext, GLFramebuffer
 from perframe.host.input import Event
+from perframe.host.pixels import Pixels, fit
 
 log = logging.getLogger("perframe")
 
@@ -127,8 +128,6 @@ def open_surface(size: tuple[int, int], title: str, headless: bool | None = None
         return _open_headless(size)
     except BackendError as error:
         log.warning("drawing without GL: %s", error)
-    from perframe.host.blank import BlankSurface
-
     return BlankSurface(size)
 
 
@@ -146,3 +145,46 @@ def _open_headless(size: tuple[int, int]) -> Surface:
     except ImportError as error:
         raise BackendError(f"no OpenGL: {error}; reinstall moderngl") from error
     return HeadlessSurface(size)
+
+
+class BlankSurface:
+    """A surface that shows nothing, and keeps the picture of `present`."""
+
+    ctx = None
+    framebuffer = None
+    should_close = False
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        self.size = size
+        self._pixels: Pixels | None = None
+
+    def poll_events(self) -> list[Event]:
+        """Return no events: this surface has none."""
+        return []
+
+    def begin_frame(self) -> None:
+        """Forget the picture."""
+        self._pixels = None
+
+    def present(self, pixels: np.ndarray[Any, Any]) -> None:
+        """Keep a copy of the picture, stretched to the surface. Raises InputError if it is not a picture."""
+        self._pixels = fit(pixels, self.size).copy()
+
+    def draw_over(self, pixels: Pixels) -> None:
+        """Copy a picture over the lower left corner."""
+        picture = self.read_pixels()
+        picture[picture.shape[0] - pixels.shape[0] :, : pixels.shape[1]] = pixels
+        self._pixels = picture
+
+    def read_pixels(self) -> Pixels:
+        """This frame's picture; black if there is none."""
+        if self._pixels is None:
+            return np.zeros((self.size[1], self.size[0], 3), np.uint8)
+        return self._pixels.copy()
+
+    def swap(self) -> None:
+        """Do nothing: there is no screen."""
+
+    def release(self) -> None:
+        """Forget the picture."""
+        self._pixels = None

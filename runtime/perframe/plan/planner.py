@@ -16,9 +16,8 @@ from perframe.backends.protocol import Backend, Placing, Step, Workspace
 from perframe.errors import FallbackError
 from perframe.ir import Layer, Subgraph, Value
 from perframe.ir.sizes.partial import PartialTensor
-from perframe.plan.analysis import Analysis
+from perframe.plan.analysis import Analysis, wide_layers_on_host
 from perframe.plan.constants import ConstantPool
-from perframe.plan.placement import wide_layers_on_host
 from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
 from perframe.plan.sharing import Placed, Sharing

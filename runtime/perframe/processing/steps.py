@@ -15,9 +15,10 @@ from zlib import crc32
 
 import numpy as np
 
-from perframe.errors import InputError, PerframeError
+from perframe.errors import BackendError, InputError, PerframeError
 from perframe.execution.worker import Worker
 from perframe.host import App, Clock, Script, Surface, open_surface
+from perframe.host.surface import BlankSurface
 from perframe.importers.loading import load
 from perframe.ir import Model, Value
 from perframe.media.picture import Picture, Pixels
@@ -210,9 +211,6 @@ def _failures_of_scripts(name: str, place: str) -> Iterator[None]:
 
 
 def _offscreen(size: tuple[int, int]) -> Surface:
-    from perframe.errors import BackendError
-    from perframe.host.blank import BlankSurface
-
     try:
         return open_surface(size, "", headless=True)
     except BackendError:  # a script that presents arrays needs no GL

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perframe.command_line.keys import takes_key
-from perframe.command_line.options import BACKENDS, Activations, Dims, Seed, Strict, Weights, check_backends
+from perframe.command_line.options import BACKENDS, Activations, Dims, Seed, Strict, Weights, check_backends, takes_key
 from perframe.command_line.terminal import Console, Progress, bytes_text, console, progress_bar, seconds_text
 from perframe.errors import MissingExtraError, PerframeError
 

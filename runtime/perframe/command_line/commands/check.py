@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perframe.command_line import options
-from perframe.command_line.keys import takes_key
+from perframe.command_line.options import takes_key
 from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, seconds_text, table
 from perframe.errors import BackendError, InferenceError, InputError, PerframeError
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perframe.command_line.keys import takes_key
-from perframe.command_line.options import AsJson, Dims, ModelName, Seed
+from perframe.command_line.options import AsJson, Dims, ModelName, Seed, takes_key
 from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, table
 
 if TYPE_CHECKING:

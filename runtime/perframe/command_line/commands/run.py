@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from perframe.command_line import options
-from perframe.command_line.keys import takes_key
+from perframe.command_line.options import takes_key
 from perframe.command_line.terminal import Console, console, seconds_text, table
 
 Outputs = Mapping[str, Any]  # an array; a list of them for a sequence; None for an absent optional

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perframe.command_line import options
-from perframe.command_line.keys import takes_key
+from perframe.command_line.options import takes_key
 from perframe.command_line.terminal import Console, console, progress_bar, say, seconds_text, table
 
 if TYPE_CHECKING:

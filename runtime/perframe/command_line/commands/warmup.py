@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perframe.command_line import options
-from perframe.command_line.keys import takes_key
+from perframe.command_line.options import takes_key
 from perframe.command_line.terminal import Console, console, say, seconds_text
 
 if TYPE_CHECKING:
