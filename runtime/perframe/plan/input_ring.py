@@ -25,15 +25,10 @@ class InputRing:
         self.planned = self.bound = operand.storage
         self._operand, self._owned = operand, owned
         self._storages = [_private(operand.storage)]
-        self._reserved: dict[int, weakref.ref[Tensor]] = {}  # by the ids of storages
+        self.reserved: dict[int, weakref.ref[Tensor]] = {}  # values of later runs, by the ids of storages
 
     def __len__(self) -> int:
         return len(self._storages)
-
-    @property
-    def is_reserved(self) -> bool:
-        """Whether a later run has its value here already."""
-        return bool(self._reserved)
 
     @property
     def binds_foreign(self) -> bool:
@@ -48,14 +43,14 @@ class InputRing:
         if found is not None:
             return found
         for at, storage in enumerate(self._storages):
-            if id(storage) not in self._reserved:
+            if id(storage) not in self.reserved:
                 self._storages.append(self._storages.pop(at))
                 return storage
         return self._add(shape)
 
     def free(self, shape: Sequence[int]) -> Storage | None:
         """Return storage that no run reads or will read; None if too many runs are under way."""
-        storages, reserved = self._storages, self._reserved
+        storages, reserved = self._storages, self.reserved
         for storage in storages:
             if not storage.busy and not (reserved and id(storage) in reserved):
                 return storage
@@ -66,7 +61,7 @@ class InputRing:
 
     def reserve(self, storage: Storage) -> Tensor:
         """Return a tensor over a storage. No other run gets the storage while the tensor lives."""
-        key, reserved = id(storage), self._reserved
+        key, reserved = id(storage), self.reserved
         tensor = Tensor.over(storage, self._operand.shape, self.dtype, self.name)
         reserved[key] = weakref.ref(tensor, lambda _: reserved.pop(key, None))
         return tensor

@@ -67,7 +67,7 @@ class Plan:
         """Whether a run of the plan is under way, or has its inputs already, or a job or readback still reads its
         outputs.
         """
-        if any(ring.is_reserved for ring in self._rings):
+        if any([ring.reserved for ring in self._rings]):
             return True
         written = [segment.access.writes for segment in self.segments if isinstance(segment, Segment)]
         return any(storage.busy for storages in written for storage in storages)
