@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,6 +40,11 @@ def console(stderr: bool = False) -> Console:
 def say(text: str) -> None:
     """Print a line, whose names of files and models may be of others."""
     typer.echo(shown(text, lines=True))
+
+
+def say_json(report: Any) -> None:
+    """Print a report for a machine."""
+    typer.echo(json.dumps(report, indent=2))
 
 
 def table(*columns: str, right: Sequence[str] = (), **settings: Any) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
@@ -16,7 +15,7 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.options import AsJson
-from perframe.command_line.terminal import Console, bytes_text, console, table
+from perframe.command_line.terminal import Console, bytes_text, console, say_json, table
 from perframe.resources import cache_folder
 
 KINDS = {  # by name: the folder, the suffix of its files, and their purpose
@@ -45,7 +44,8 @@ def cache(
             raise typer.BadParameter(f"{kind!r} is not one of {', '.join(KINDS)}", param_hint="--kinds")
     found = delete(wanted) if clear else [one for one in examine() if one.kind in wanted]
     if as_json:
-        typer.echo(to_json(found, clear))
+        listed = [asdict(one) | {"folder": str(one.folder)} for one in found]  # ages are seconds since 1970
+        say_json({"folder": str(cache_folder()), "cleared": clear, "kinds": listed})
     else:
         show(found, console(), clear)
 
@@ -126,14 +126,6 @@ def _modified(path: Path) -> float | None:
         return path.lstat().st_mtime
     except OSError:
         return None
-
-
-def to_json(found: Sequence[Cached], cleared: bool) -> str:
-    """The report for a machine. Times are seconds since 1970."""
-    kinds = [asdict(one) | {"folder": str(one.folder)} for one in found]
-    for kind in kinds:
-        del kind["purpose"]
-    return json.dumps({"folder": str(cache_folder()), "cleared": cleared, "kinds": kinds}, indent=2)
 
 
 def show(found: Sequence[Cached], console: Console, cleared: bool) -> None:

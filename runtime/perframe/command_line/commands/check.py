@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.options import takes_key
-from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, seconds_text, table
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say_json, seconds_text, table
 from perframe.errors import BackendError, InferenceError, InputError, PerframeError
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def check(
 
     found = examine(model, options.check_backends(backend.split(",")), given or (), parse_dims(dims), seed)
     if as_json:
-        typer.echo(to_json(found))
+        say_json([asdict(one) for one in found])
     else:
         show(model, found, console())
     if not passes(found, strict):
@@ -130,11 +129,6 @@ def _weights(model: Model) -> int:
 def passes(found: Sequence[BackendCheck], strict: bool) -> bool:
     """Whether the model ran on all backends; with `strict` also whether no layer fell back."""
     return all(one.error is None and not (strict and one.fallbacks) for one in found)
-
-
-def to_json(found: Sequence[BackendCheck]) -> str:
-    """The report for a machine."""
-    return json.dumps([asdict(one) for one in found], indent=2)
 
 
 def show(name: str, found: Sequence[BackendCheck], console: Console) -> None:

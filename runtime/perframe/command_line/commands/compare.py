@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -12,7 +11,7 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.options import takes_key
-from perframe.command_line.terminal import console, progress_bar
+from perframe.command_line.terminal import console, progress_bar, say_json
 
 if TYPE_CHECKING:
     from perframe.backends import BackendName
@@ -57,7 +56,7 @@ def compare(
     if html is not None:
         write_page(html, found.model, None, error_marks(found.comparisons), found.dims, model)
     if as_json:
-        typer.echo(to_json(found))
+        say_json(rows_of(found))
     else:
         show(found.comparisons, console(), found.model.output_names)
         if found.culprit is not None:
@@ -114,8 +113,8 @@ def examine(
     return Compared(model, sizes, found, at_fault)
 
 
-def to_json(compared: Compared) -> str:
-    """The report for a machine."""
+def rows_of(compared: Compared) -> list[dict[str, Any]]:
+    """The comparisons for a machine."""
     from perframe.inspection.comparison import ValueComparison
 
     rows = []
@@ -124,4 +123,4 @@ def to_json(compared: Compared) -> str:
         if compared.culprit is not None and not one.agrees and one.output in compared.model.output_names:
             more["culprit"] = asdict(compared.culprit)
         rows.append(asdict(one) | more)
-    return json.dumps(rows, indent=2)
+    return rows

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perframe.command_line.options import AsJson
-from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, table
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say_json, table
 
 if TYPE_CHECKING:
     from perframe.conversion.converting import Conversion
@@ -76,37 +76,20 @@ def convert(
             progress=progress,
         )
     if as_json:
-        typer.echo(json.dumps(as_json_value(made), indent=2))
+        say_json(as_dict(made))
     else:
         show(made, console())
     if not made.agrees:
         raise typer.Exit(1)
 
 
-def as_json_value(made: Conversion) -> dict[str, Any]:
+def as_dict(made: Conversion) -> dict[str, Any]:
     """The report for a machine. An error without bound is null."""
-    return {
-        "source": str(made.source),
-        "kind": made.kind,
-        "target": str(made.target),
-        "bytes": made.bytes,
-        "opset": made.opset,
-        "made_with": made.made_with,
-        "inputs": [*made.inputs],
-        "outputs": [*made.outputs],
-        "verified": bool(made.errors),
-        "agrees": made.agrees,
-        "errors": [
-            {
-                "output": error.output,
-                "shape": [*error.shape],
-                "apart": error.apart if math.isfinite(error.apart) else None,
-                "relative": error.relative if math.isfinite(error.relative) else None,
-                "agrees": error.agrees,
-            }
-            for error in made.errors
-        ],
-    }
+    errors = [asdict(error) for error in made.errors]
+    for error in errors:
+        error |= {name: None for name in ("apart", "relative") if not math.isfinite(error[name])}
+    paths = {"source": str(made.source), "target": str(made.target)}
+    return asdict(made) | paths | {"verified": bool(errors), "agrees": made.agrees, "errors": errors}
 
 
 def show(made: Conversion, console: Console) -> None:

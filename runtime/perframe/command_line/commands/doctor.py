@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from perframe.command_line.options import AsJson
-from perframe.command_line.terminal import Console, console
+from perframe.command_line.terminal import Console, console, say_json
 
 Facts = Mapping[str, Any]
 Status = Literal["ok", "note", "missing"]
@@ -50,7 +50,7 @@ def doctor(
     """
     checks = examine() if everything else glance()
     if as_json:
-        typer.echo(to_json(checks))
+        say_json({"healthy": healthy(checks), "checks": [asdict(check) for check in checks]})
     else:
         show(checks, console())
         if not everything:
@@ -127,11 +127,6 @@ def _display() -> Check:
 def healthy(checks: list[Check]) -> bool:
     """Whether no check has the status "missing"."""
     return all(check.status != "missing" for check in checks)
-
-
-def to_json(checks: list[Check]) -> str:
-    """The report for a machine."""
-    return json.dumps({"healthy": healthy(checks), "checks": [asdict(check) for check in checks]}, indent=2)
 
 
 def show(checks: list[Check], console: Console) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perframe.command_line.options import BACKENDS, AsJson, Dims, HtmlPage, ModelName, check_backends, takes_key
-from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, table
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, say_json, table
 
 if TYPE_CHECKING:
     from perframe.backends import BackendName
@@ -40,7 +39,7 @@ def inspect(
 
     if memory:
         used = examine_memory(model, parse_dims(dims))
-        typer.echo(to_json(used)) if as_json else show_memory(used, console())
+        say_json(asdict(used)) if as_json else show_memory(used, console())
         return
     if html is not None:
         place = check_backends([backend])[0] if profile else None
@@ -48,7 +47,7 @@ def inspect(
         say(f"{html}: {html.stat().st_size:,} bytes; open it in a browser")
         return
     facts = examine(model, not no_optimize, parse_dims(dims))
-    typer.echo(to_json(facts)) if as_json else show(facts, console())
+    say_json(asdict(facts)) if as_json else show(facts, console())
 
 
 def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None) -> ModelFacts:
@@ -132,11 +131,6 @@ def show_memory(facts: MemoryFacts, console: Console) -> None:
     for layer, size in sorted(facts.layers, key=lambda item: -item[1])[:FULLEST]:
         live.add_row(Text(layer), bytes_text(size))
     console.print("", live)
-
-
-def to_json(facts: ModelFacts | MemoryFacts) -> str:
-    """The report for a machine."""
-    return json.dumps(asdict(facts), indent=2)
 
 
 def show(facts: ModelFacts, console: Console) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perframe.command_line.options import AsJson, Dims, ModelName, Seed, takes_key
-from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, table
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, say_json, table
 
 if TYPE_CHECKING:
     from perframe.ir import Model
@@ -46,7 +45,7 @@ def optimize(
     if out is not None:
         pf.save(loaded, out)
     if as_json:
-        typer.echo(json.dumps(report.as_json(), indent=2))
+        say_json(report.as_json())
     else:
         show(loaded, report, console(), explain)
         if out is not None:

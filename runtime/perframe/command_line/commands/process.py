@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from perframe.command_line import options
-from perframe.command_line.terminal import console, progress_bar
+from perframe.command_line.terminal import console, progress_bar, say_json
 
 
 def process(
@@ -71,7 +70,7 @@ def process(
         )
     report = {"out": str(done.out), "pictures": done.pictures, "resumed": done.resumed, "seconds": done.seconds}
     if as_json:
-        typer.echo(json.dumps(report, indent=2))
+        say_json(report)
         return
     before = f", {done.resumed} of them before" * bool(done.resumed)
     made = f"{done.pictures} picture{'s' * (done.pictures != 1)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.options import takes_key
-from perframe.command_line.terminal import console, progress_bar
+from perframe.command_line.terminal import console, progress_bar, say_json
 
 if TYPE_CHECKING:
     from perframe.backends import BackendName
@@ -55,7 +54,7 @@ def profile(
     if trace is not None:
         write_trace(trace, measured)
     if as_json:
-        typer.echo(json.dumps(facts(measured, peaks), indent=2))
+        say_json(facts(measured, peaks))
     else:
         show(measured, console(), peaks, layers)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perframe.command_line.options import AsJson, Dims, HtmlPage, Mean, ModelName, Scale, Seed, Std, takes_key
-from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, table
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say_json, table
 from perframe.errors import PerframeError
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def quantize(
     found = examine(loaded, out, data, seed, **options)
     if html is not None:
         write(html, found)
-    typer.echo(to_json(found)) if as_json else show(found, console())
+    say_json(as_dict(found)) if as_json else show(found, console())
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ def _bytes(model: Model) -> int:
     return sum(stored_bytes(DataType.of(value.dtype), value.shape) or 0 for value in model.constants.values())
 
 
-def to_json(found: Quantized) -> str:
+def as_dict(found: Quantized) -> dict[str, Any]:
     """The report for a machine."""
     report = {
         "file": str(found.path),
@@ -152,7 +151,7 @@ def to_json(found: Quantized) -> str:
         "left": found.left,
         "failure": found.failure,
     }
-    return json.dumps(report | found.errors.as_json(), indent=2)
+    return report | found.errors.as_json()
 
 
 def show(found: Quantized, console: Console) -> None:

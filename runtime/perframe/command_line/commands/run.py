@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.options import takes_key
-from perframe.command_line.terminal import Console, console, seconds_text, table
+from perframe.command_line.terminal import Console, console, say_json, seconds_text, table
 
 Outputs = Mapping[str, Any]  # an array; a list of them for a sequence; None for an absent optional
 
@@ -50,7 +49,7 @@ def run(
     if save:
         save_outputs(save, outputs)
     if as_json:
-        typer.echo(json.dumps(report, indent=2))
+        say_json(report)
     else:
         show(report, console())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.options import takes_key
-from perframe.command_line.terminal import Console, console, progress_bar, say, seconds_text, table
+from perframe.command_line.terminal import Console, console, progress_bar, say, say_json, seconds_text, table
 
 if TYPE_CHECKING:
     from perframe.execution.tuning import Trial
@@ -39,7 +38,7 @@ def tune(
         found = tuning.tune(loaded, arrays, place, repeats=repeats, progress=step)
     path = gl_choices().path
     if as_json:
-        typer.echo(json.dumps({"file": str(path), "kernels": [asdict(trial) for trial in found]}, indent=2))
+        say_json({"file": str(path), "kernels": [asdict(trial) for trial in found]})
     else:
         show(found, console())
         say(f"variants are kept in {path}" if path.is_file() else "the defaults are the fastest here")

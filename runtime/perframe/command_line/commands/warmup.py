@@ -4,18 +4,17 @@ compiler.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from perframe.command_line import options
 from perframe.command_line.options import takes_key
-from perframe.command_line.terminal import Console, console, say, seconds_text
+from perframe.command_line.terminal import Console, console, say, say_json, seconds_text
 
 if TYPE_CHECKING:
     from perframe.backends import BackendName
@@ -42,7 +41,10 @@ def warmup(
         found.append(warm_up(model, parse_dims(dims), seed, place, precision))
         if not as_json:
             show(found[-1], console())
-    say(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")
+    if as_json:
+        say_json({"folder": str(folder()), "models": [asdict(warmth) for warmth in found]})
+    else:
+        say(f"kernels are kept in {folder()}")
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,6 @@ def folder() -> Path:
     from perframe.backends import compiled_kernels
 
     return compiled_kernels()[0]
-
-
-def as_json_value(found: list[Warmth]) -> dict[str, Any]:
-    """The report for a machine."""
-    return {"folder": str(folder()), "models": [asdict(warmth) for warmth in found]}
 
 
 def show(warmth: Warmth, console: Console) -> None:
