@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from perframe.errors import InputError, MissingFileError
 from perframe.importers.shipped import MODELS, known
@@ -18,12 +17,11 @@ from perframe.inspection.chosen_sizes import ChosenSizes, choose_sizes, listed_s
 from perframe.ir.dims import check_dims, shape_with
 from perframe.media.picture import PICTURES, on_white, open_picture, upright_of
 from perframe.safety.names import shown
-from perframe.tensor import DataType
+from perframe.tensor import Array, DataType
 
 if TYPE_CHECKING:
     from perframe.ir import Model
 
-Array = NDArray[Any]
 LIKELY_SIZES = {"batch": 1, "seq": 128, "len": 128, "height": 224, "width": 224}  # by a part of a dim's name
 INDEX_KEEPERS = {"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"}
 SUFFIXES = (".onnx", ".perframe")  # of models

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perframe.backends import waiting_for_kernels
 from perframe.errors import ConversionError
 from perframe.execution.layer_check import distances, largest_of
 from perframe.execution.once import run
 from perframe.ir import Model, Value
-from perframe.tensor import DataType
-
-Array = NDArray[Any]
+from perframe.tensor import Array, DataType
 
 TOLERANCE = 1e-3  # of the largest value of an output
 HALVES = 2e-2  # for outputs in float16

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from perframe.errors import BackendError, InputError
 from perframe.execution.machine import Values, copied
@@ -15,9 +15,8 @@ from perframe.ir import Model, Value
 from perframe.ir.sizes.open_dims import OpenDims
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.plan.plan import LEAST_LENT
-from perframe.tensor import DataType, Tensor
+from perframe.tensor import Array, DataType, Tensor
 
-Array = NDArray[Any]
 Given = Tensor | ArrayLike
 
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from numpy.typing import NDArray
-
 from perframe.backends import BackendName
 from perframe.errors import InputError
 from perframe.execution.inputs import Given
@@ -16,9 +14,7 @@ from perframe.execution.worker import Worker
 from perframe.graphics import GLContext
 from perframe.importers.loading import load
 from perframe.ir import Model
-from perframe.tensor import BackendType, DataType
-
-Array = NDArray[Any]
+from perframe.tensor import Array, BackendType, DataType
 
 
 def run(

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perframe.backends.protocol import Backend
 from perframe.backends.refit import Following
@@ -29,10 +28,9 @@ from perframe.plan.constants import ConstantPool
 from perframe.plan.plan import Plan
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
-from perframe.tensor import Tensor
+from perframe.tensor import Array, Tensor
 
 log = logging.getLogger("perframe")
-Array = NDArray[Any]
 MAX_PLANS = 8  # of one part; the plan that was unused for longest is freed
 NO_VALUES: Mapping[Value, Array] = MappingProxyType({})
 MAX_HOST_VALUES = 1024  # an input that decides shapes is part of a plan's key, up to this many elements

@@ -7,19 +7,15 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
-
-from numpy.typing import NDArray
 
 from perframe.backends.operand import Make, Operand
 from perframe.backends.protocol import Backend
 from perframe.ir import Value
 from perframe.ir.sizes.partial import PartialTensor
-from perframe.tensor import DataType, Storage
+from perframe.tensor import Array, DataType, Storage
 from perframe.tensor.locks import new_lock
 
 log = logging.getLogger("perframe")
-Array = NDArray[Any]
 Key = tuple[int, Hashable, str]  # an array's number, the memory in which the operand lies, and the kind
 LEAST_HALVED = 256  # elements: a smaller constant stays float32, since half of it is not worth a program of its own
 UNCHANGED = ""  # the kind of an operand that is not derived

@@ -7,9 +7,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
-
-from numpy.typing import NDArray
 
 from perframe.backends.operand import Make, Operand, StorageRange
 from perframe.backends.protocol import Backend, Placing, Step, Workspace
@@ -21,10 +18,9 @@ from perframe.plan.constants import ConstantPool
 from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
 from perframe.plan.sharing import Placed, Sharing
-from perframe.tensor import DataType, Storage, Tensor
+from perframe.tensor import Array, DataType, Storage, Tensor
 
 log = logging.getLogger("perframe")
-Array = NDArray[Any]
 
 _reported: set[tuple[str, str]] = set()
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from perframe.errors import InputError
-from perframe.tensor import DataType, Tensor
+from perframe.tensor import Array, DataType, Tensor
 from perframe.textures.filters import FILTERS
 
 CHANNELS = "rgba"
@@ -23,7 +23,6 @@ ORIGINS = ("top_left", "bottom_left")
 LAYOUTS = ("NCHW", "NHWC")
 # A tensor of these holds integers: 255 times a value, from the lowest to the highest.
 WHOLE_RANGES = {DataType.UINT8: (0, 255), DataType.INT8: (-128, 127)}
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, init=False)
