@@ -66,7 +66,7 @@ REASONS = {
     "passes/prepared.py:_lock": LOCK,
     "passes/recognise/recognise_functions.py:_probes": "an array that is only read",
     "passes/recognise/recognise_norms.py:_probes": "an array that is only read",
-    "plan/budget.py:_slices": NUMBERS,
+    "plan/budget.py:_frames": NUMBERS,
     "plan/constants.py:_known": "a cache, under `_lock`",
     "plan/constants.py:_lock": LOCK,
     "plan/planner.py:_reported": "what was logged: two threads may log a fallback twice",
