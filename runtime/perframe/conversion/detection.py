@@ -268,12 +268,12 @@ class Field(NamedTuple):
     content: bytes
 
 
-def fields(data: bytes | memoryview, size: int, most: int = MOST_FIELDS) -> Iterator[Field]:
+def fields(data: bytes | memoryview, size: int) -> Iterator[Field]:
     """The first fields of a protobuf message that has `size` bytes, of which `data` are the first. Raises ValueError if
     it is not a message. The encoding: https://protobuf.dev/programming-guides/encoding/.
     """
     at = 0
-    for _ in range(most):
+    for _ in range(MOST_FIELDS):
         if at >= min(len(data), size):
             if at > size:
                 raise ValueError("a field ends behind the message")
