@@ -13,10 +13,9 @@ from types import TracebackType
 
 from perframe.errors import BackendError, ClosedError, ContextLostError, InputError, PerframeError
 from perframe.graphics import GLContext, GLFramebuffer
-from perframe.host.failures import Failures
+from perframe.host.failures import Failures, show_user_alone
 from perframe.host.frame import Clock, Frame, SystemClock, TimeControls, Timeline
 from perframe.host.input import CloseEvent, Event, Input
-from perframe.host.interrupts import show_user_alone
 from perframe.host.pixels import Pixels, as_path, picture_format, write_picture
 from perframe.host.progress import CompilingBar
 from perframe.host.reload import Reloader
