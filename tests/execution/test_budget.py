@@ -64,7 +64,7 @@ def test_results_are_those_of_one_schedule(batch: int, backend: str, backend_con
             np.testing.assert_allclose(worker.peek_output().download_to_array(), wanted(batch), 1e-4, 1e-5)
 
 
-def test_without_milliseconds_each_slice_is_one_piece(backend: str, backend_context: Any) -> None:
+def test_without_milliseconds_each_frame_has_one_submission(backend: str, backend_context: Any) -> None:
     with pf.Worker(MODEL, backend, backend_context) as worker:
         layers = len(list(worker.schedule_iterable(given(1))))
         assert len(slices(worker, 1, 0)) >= layers
@@ -168,7 +168,7 @@ def test_an_error_ends_a_divided_run_on_the_cpu() -> None:
             np.testing.assert_array_equal(worker.peek_output().download_to_array(), table[good])
 
 
-def test_the_longest_piece_has_a_name(backend: str, backend_context: Any) -> None:
+def test_the_longest_submission_has_a_name(backend: str, backend_context: Any) -> None:
     with pf.Worker(MODEL, backend, backend_context) as worker:
         names = set(worker.schedule_iterable(given(1))) | {"the inputs"}
         for one in slices(worker, 1, 1000):
@@ -230,13 +230,13 @@ def test_a_step_that_does_not_fit_is_divided() -> None:
     assert costs.next((0, 5), 10, 1, left_of(math.inf)) == (5, 5)
 
 
-def test_the_first_piece_of_a_frame_runs_in_any_case() -> None:
+def test_the_first_submission_of_a_frame_runs_in_any_case() -> None:
     costs = known(1.0)
     assert costs.next((0, 0), 1, 1, left_of(0.1)) == 1
     assert costs.next((0, 5), 10, 1, left_of(0.01)) == (5, 1)
 
 
-def test_a_frame_ends_before_a_piece_that_does_not_fit() -> None:
+def test_a_frame_ends_before_a_submission_that_does_not_fit() -> None:
     costs = known(1.0)
     assert costs.next((0, 0), 1, 1, left_of(1.1, 0.2)) is None
     assert costs.next((0, 0), 1000, 1, left_of(1.0, 0.9)) is None  # too little is left to be worth a wait

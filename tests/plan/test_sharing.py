@@ -258,7 +258,7 @@ def test_a_value_can_lie_in_one_place_only() -> None:
     assert names == ["b", "b", "y"]  # y still takes x
 
 
-def test_pieces_are_read_where_they_lie() -> None:
+def test_slices_are_read_where_they_lie() -> None:
     """Of rows, and of what is one row; an output of the model is copied."""
     nodes = [
         node("Neg", "x", "a"),

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from perframe.command_line.options import AsJson
-from perframe.command_line.terminal import Console, console, say_json
+from perframe.command_line.terminal import Console, console, say_json, table
 
 Facts = Mapping[str, Any]
 Status = Literal["ok", "note", "missing"]
@@ -131,19 +131,18 @@ def healthy(checks: list[Check]) -> bool:
 
 def show(checks: list[Check], console: Console) -> None:
     """Print the report for a person."""
-    from rich.table import Table
     from rich.text import Text
 
     signs = {"ok": Text("✓", "green"), "note": Text("–", "yellow"), "missing": Text("✗", "red")}
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    rows = table(show_header=False)
     for check in checks:
-        table.add_row(signs[check.status], Text(check.name, "bold"), Text(check.found))
+        rows.add_row(signs[check.status], Text(check.name, "bold"), Text(check.found))
         if check.facts:
             facts = ", ".join(f"{name.replace('_', ' ')} {_readable(value)}" for name, value in check.facts.items())
-            table.add_row("", "", Text(facts, "dim"))
+            rows.add_row("", "", Text(facts, "dim"))
         if check.advice:
-            table.add_row("", "", Text(f"→ {check.advice}", "yellow"))
-    console.print(table)
+            rows.add_row("", "", Text(f"→ {check.advice}", "yellow"))
+    console.print(rows)
     missing = [check.name for check in checks if check.status == "missing"]
     said = ("\nMissing:", "red") if missing else ("\nEverything needed is here.", "green")
     console.print(Text.assemble(said, f" {', '.join(missing)}" * bool(missing)))
