@@ -10,6 +10,7 @@ from itertools import count
 from numbers import Integral
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar, overload
 
 from perframe.errors import BackendError, ClosedError, ContextLostError, InputError, PerframeError
 from perframe.graphics import GLContext, GLFramebuffer
@@ -26,6 +27,7 @@ from perframe.host.work import TaskControls
 from perframe.tensor.frames import FrameState
 
 log = logging.getLogger("perframe")
+AnyHooks = TypeVar("AnyHooks", bound=Hooks)
 
 
 class App(TimeControls, TaskControls):
@@ -160,6 +162,11 @@ class App(TimeControls, TaskControls):
                 self._keep_last_picture()
                 self.surface.swap()
         return frame
+
+    @overload
+    def add(self, script: AnyHooks) -> AnyHooks: ...
+    @overload
+    def add(self, script: Callable[..., object]) -> Hooks: ...
 
     def add(self, script: AnyScript) -> Hooks:
         """Add and return a script: its `awake` runs now, its `start` when the next frame begins.
