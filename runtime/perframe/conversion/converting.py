@@ -15,8 +15,16 @@ from typing import Any
 from perframe.conversion.checkpoints import listing, pickled_tensors, safetensors_content, torch_pickle
 from perframe.conversion.detection import detect
 from perframe.conversion.environments import clean_environment, environments_folder, python_for
-from perframe.conversion.kinds import TORCH, WEIGHTS, SourceFile
-from perframe.conversion.options import DEFAULT_OPSET, InputShape, check_opset, dims_of, inputs_of
+from perframe.conversion.options import (
+    DEFAULT_OPSET,
+    TORCH,
+    WEIGHTS,
+    InputShape,
+    SourceFile,
+    check_opset,
+    dims_of,
+    inputs_of,
+)
 from perframe.conversion.processes import ChildError, run_child
 from perframe.conversion.verification import OutputError, verify_loaded, verify_values
 from perframe.errors import ConversionError, InputError

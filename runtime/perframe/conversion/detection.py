@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from perframe.conversion.archives import check_names, tar_names, zip_content, zip_entries
 from perframe.conversion.checkpoints import holds_module, pickled_tensors, safetensors_content, torch_pickle
-from perframe.conversion.kinds import KINDS, SourceFile
+from perframe.conversion.options import KINDS, SourceFile
 from perframe.errors import ConversionError, MissingFileError
 from perframe.files.container import looks_like
 from perframe.files.reading import HEAD, is_own

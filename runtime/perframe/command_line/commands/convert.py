@@ -96,7 +96,7 @@ def show(made: Conversion, console: Console) -> None:
     """Print the report for a person."""
     from rich.text import Text
 
-    from perframe.conversion.kinds import KINDS
+    from perframe.conversion.options import KINDS
 
     opset = f", opset {made.opset}" if made.opset else ""
     console.print(Text(f"{made.source} is {KINDS[made.kind].words}"))
