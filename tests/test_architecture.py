@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "runtime" / "perframe"
 MOST = 5  # files at the top of the package
+NOT_YET = ("functional", "importers", "ir", "tensor")  # packages whose modules import each other in circles
+PACKAGES = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 NAMED = re.compile(r"`([a-z_][\w/]*\.(?:py|glsl))`(?!:\n\n```)")  # but for a file whose text follows
 
 
@@ -31,3 +38,30 @@ def test_files_named_in_pages_exist() -> None:
     named = {(page.name, name) for page in pages for name in NAMED.findall(page.read_text(encoding="utf-8"))}
     assert len(named) > 50
     assert not sorted(one for one in named if not any((home / one[1]).exists() for home in homes))
+
+
+@pytest.mark.parametrize("package", [name for name in PACKAGES if name not in NOT_YET])
+def test_modules_of_a_package_import_each_other_without_circles(package: str) -> None:
+    """Late imports and those for type checkers count, too."""
+    modules = {_module(path): path for path in (PACKAGE / package).rglob("*.py")}
+    graph = {name: set(_imported(path)) & modules.keys() - {name} for name, path in modules.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(" <- ".join(error.args[1])) from None
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _imported(path: Path) -> Iterator[str]:
+    """Yield the module of each import, and the name of what is imported from it, which may be a module, too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from names
+            if not all((PACKAGE.parent / name.replace(".", "/")).with_suffix(".py").exists() for name in names):
+                yield node.module

@@ -17,7 +17,7 @@ import perframe as pf
 from perframe.command_line.commands.inspect import write_graph
 from perframe.command_line.commands.profile import measure
 from perframe.command_line.sources import likely_arrays, likely_dims, loaded_model
-from perframe.profiling.page import write_page
+from perframe.profiling.timeline import write_page
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 NAME = "light_densenet121"

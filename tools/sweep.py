@@ -18,6 +18,7 @@ from statistics import geometric_mean, median
 from typing import Annotated, Any
 
 import typer
+from agreement import agree, in_their_order
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
@@ -27,9 +28,9 @@ import perframe.errors
 from perframe.command_line.commands.bench import machine_facts
 from perframe.command_line.contest import BenchTask, Clock, Contestant, Limits, Process
 from perframe.command_line.sources import parse_dims
-from perframe.command_line.units import bytes_text, seconds_text
+from perframe.command_line.terminal import bytes_text, seconds_text
 from perframe.errors import BackendError, PerframeError
-from perframe.inspection.comparison import agree, in_their_order, relative_differences
+from perframe.inspection.comparison import relative_differences
 
 ROUNDS_SECONDS = 30  # a slow model has fewer rounds
 SLOW = 0.7  # a ratio below this is listed with the operators that take most

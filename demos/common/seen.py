@@ -11,7 +11,7 @@ import numpy as np
 
 import perframe as pf
 from perframe.media import Picture, Source, draw_source, open_source
-from perframe.textures.picture_map import PictureMap
+from perframe.textures.transform import PictureMap
 
 from .drawing import FullScreen
 

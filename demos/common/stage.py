@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import perframe as pf
 from perframe.errors import BackendError, InputError, PerframeError
 from perframe.host import CloseEvent, Event, KeyEvent, ManualClock
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 from perframe.host.surface import open_surface as opened
 
 from .backend import choose

@@ -31,7 +31,7 @@ from tools.driver_environments import driver_environment
 
 from perframe.command_line.commands.bench import machine_facts
 from perframe.command_line.contest import BenchTask, Contestant, Limits, Timing, make_task
-from perframe.command_line.units import seconds_text
+from perframe.command_line.terminal import seconds_text
 from perframe.errors import BackendError, PerframeError
 from perframe.inspection.comparison import relative_difference
 from perframe.resources import resource

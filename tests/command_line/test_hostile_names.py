@@ -187,7 +187,7 @@ def test_a_signal_leaves_the_cursor_visible(number: str) -> None:
     import select
 
     code = (
-        "import time; from perframe.command_line import cli; from perframe.command_line.progress import progress_bar\n"
+        "import time; from perframe.command_line import cli; from perframe.command_line.terminal import progress_bar\n"
         "def work():\n    with progress_bar() as step:\n        while True: step('works', 0.5); time.sleep(0.01)\n"
         "cli.app = work; cli.main()"
     )

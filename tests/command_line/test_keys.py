@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import perframe as pf
-from perframe.command_line import keys
+from perframe.command_line import options
 from perframe.command_line.cli import app
 from perframe.command_line.contest import make_task
 from perframe.files import encryption
@@ -23,7 +23,7 @@ KEY = bytes(range(32))
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass phrase that is quickly derived, and an environment without keys, which is as it was afterwards."""
     monkeypatch.setattr(encryption, "_N", 1 << 10)
-    for name in (keys.KEY_FILE, keys.PASSPHRASE_ENV):
+    for name in (options.KEY_FILE, options.PASSPHRASE_ENV):
         monkeypatch.setenv(name, "")
 
 
@@ -76,7 +76,7 @@ def test_commands_take_a_pass_phrase(folder: Path, monkeypatch: pytest.MonkeyPat
 def test_an_encrypted_model_is_saved_under_another_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "other.key").write_bytes(bytes(32))
     perframe("save", folder / "m.onnx", folder / "e.perframe", "--key-file", folder / "raw.key")
-    monkeypatch.setenv(keys.KEY_FILE, str(folder / "raw.key"))
+    monkeypatch.setenv(options.KEY_FILE, str(folder / "raw.key"))
     perframe("save", folder / "e.perframe", folder / "f.perframe", "--key-file", folder / "other.key")
     assert pf.load(folder / "f.perframe", key=bytes(32)).layers
 
@@ -106,7 +106,7 @@ def test_other_runtimes_get_an_onnx_file_but_not_of_an_encrypted_model(
         (folder / name).mkdir()
     task = make_task(str(folder / "m.perframe"), folder / "plain", {}, 0)
     assert onnx.load(task.peers).graph.node and task.ours == folder / "m.perframe"
-    monkeypatch.setenv(keys.KEY_FILE, str(folder / "raw.key"))
+    monkeypatch.setenv(options.KEY_FILE, str(folder / "raw.key"))
     task = make_task(str(folder / "e.perframe"), folder / "secret", {}, 0)
     assert task.peers == task.ours
     assert not list((folder / "secret").glob("*.onnx"))

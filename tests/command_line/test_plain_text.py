@@ -12,7 +12,7 @@ from rich.console import Console
 
 from perframe.command_line.commands import doctor
 from perframe.command_line.commands.doctor import Check
-from perframe.command_line.plain_text import let_print
+from perframe.command_line.terminal import let_print
 
 
 def file_of(encoding: str) -> io.TextIOWrapper:

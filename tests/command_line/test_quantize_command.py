@@ -16,7 +16,7 @@ import perframe as pf
 from passes.graphs import graph, node, random
 from perframe.command_line.calibration import calibration_data
 from perframe.command_line.cli import app
-from perframe.command_line.pictures import Normalization, parse_numbers
+from perframe.command_line.sources import Normalization, parse_numbers
 from perframe.errors import InputError
 from quantization.networks import pictures, residual, weights
 

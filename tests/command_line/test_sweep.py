@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from agreement import agree, in_their_order
 from onnx import TensorProto, helper, numpy_helper
 
 from perframe.command_line.contest import Limits, Process
 from perframe.command_line.sources import likely_arrays, likely_dims
 from perframe.errors import BackendError
-from perframe.inspection.comparison import agree, in_their_order, relative_difference, relative_differences
+from perframe.inspection.comparison import relative_difference, relative_differences
 from small import load, node
 
 pytest.importorskip("onnxruntime")

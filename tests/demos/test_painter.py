@@ -20,7 +20,7 @@ from perframe.backends.gl.context import device as context
 from perframe.command_line.commands.demo import load_demo
 from perframe.graphics.software import is_software
 from perframe.host import App, KeyEvent, ManualClock, MouseButtonEvent
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 from perframe.media import open_source
 
 Array = np.ndarray[Any, Any]

@@ -14,8 +14,8 @@ from passes.graphs import graph, node, random
 from perframe.backends.gl.context.device import device_for
 from perframe.backends.gl.program.timers import TimedWork
 from perframe.errors import InputError
-from perframe.plan.budget import Budget, Piece, Position, Spent, StepCosts
-from perframe.plan.segments import SLICES_AHEAD
+from perframe.plan.budget import Budget, Position, Spent, StepCosts, Submission
+from perframe.plan.segments import FRAMES_AHEAD
 from small import load
 from support import unavailable
 
@@ -64,7 +64,7 @@ def test_results_are_those_of_one_schedule(batch: int, backend: str, backend_con
             np.testing.assert_allclose(worker.peek_output().download_to_array(), wanted(batch), 1e-4, 1e-5)
 
 
-def test_without_milliseconds_each_slice_is_one_piece(backend: str, backend_context: Any) -> None:
+def test_without_milliseconds_each_frame_has_one_submission(backend: str, backend_context: Any) -> None:
     with pf.Worker(MODEL, backend, backend_context) as worker:
         layers = len(list(worker.schedule_iterable(given(1))))
         assert len(slices(worker, 1, 0)) >= layers
@@ -75,18 +75,18 @@ def test_without_milliseconds_each_slice_is_one_piece(backend: str, backend_cont
 def test_some_rows_of_a_layer_run(
     rows: int, backend: str, backend_context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the pieces are, the numbers stay."""
+    """Whatever the submissions are, the numbers stay."""
     ran = []
 
-    chosen = StepCosts.piece
+    chosen = StepCosts.next
 
-    def some(costs: StepCosts, at: Position, all_rows: int, count: int, budget: Budget) -> Piece:
+    def some(costs: StepCosts, at: Position, all_rows: int, count: int, budget: Budget) -> Submission:
         chosen(costs, at, all_rows, count, budget)
         step, row = at
         ran.append((row, all_rows))
         return step + 1 if all_rows == 1 else (row, min(rows, all_rows - row))
 
-    monkeypatch.setattr(StepCosts, "piece", some)
+    monkeypatch.setattr(StepCosts, "next", some)
     with pf.Worker(MODEL, backend, backend_context) as worker:
         for batch in (2, 1):
             slices(worker, batch, 0)
@@ -114,12 +114,12 @@ def test_nothing_waits_for_a_gpu(gl_backend: str, gl_context: Any, monkeypatch: 
                 assert all(one.longest for one in found if one)
         assert not finished
         np.testing.assert_allclose(worker.peek_output().download_to_array(), wanted(1), 1e-4, 1e-5)
-        assert len({one.slice for one in segment._begun}) <= SLICES_AHEAD
+        assert len({one.frame for one in segment._begun}) <= FRAMES_AHEAD
         costs = segment.costs.seconds
         segment.costs.seconds = [1e-9] * len(costs)
         slices(worker, 1, 1000)
         gl_context.finish()
-        slices(worker, 1, 1000)  # it hears of the run before
+        slices(worker, 1, 1000)  # it learns from the run before
         assert sum(segment.costs.seconds) > 1e-6
 
 
@@ -130,8 +130,8 @@ def test_a_gpu_that_is_behind_gets_no_more(gl_context: Any, monkeypatch: pytest.
         with monkeypatch.context() as patch:
             patch.setattr(TimedWork, "seconds", None)
             steps = worker.schedule_iterable(given(1), budget_ms=0)
-            taken = [next(steps) for _ in range(SLICES_AHEAD + 4)]
-        assert all(taken[1:SLICES_AHEAD]) and not any(taken[SLICES_AHEAD + 1 :])
+            taken = [next(steps) for _ in range(FRAMES_AHEAD + 4)]
+        assert all(taken[1:FRAMES_AHEAD]) and not any(taken[FRAMES_AHEAD + 1 :])
         assert list(steps)
         np.testing.assert_allclose(worker.peek_output().download_to_array(), wanted(1), 1e-4, 1e-5)
 
@@ -148,9 +148,9 @@ def test_the_cpu_divides_large_layers() -> None:
             x = random(batch, 8, 40, 40, seed=batch)
             whole = worker.schedule(x).peek_output().download_to_array()
             for _ in range(2):
-                pieces = list(worker.schedule_iterable(x, budget_ms=0.01))
+                frames = list(worker.schedule_iterable(x, budget_ms=0.01))
                 np.testing.assert_array_equal(worker.peek_output().download_to_array(), whole)
-        assert len(pieces) > 8
+        assert len(frames) > 8
 
 
 def test_an_error_ends_a_divided_run_on_the_cpu() -> None:
@@ -168,7 +168,7 @@ def test_an_error_ends_a_divided_run_on_the_cpu() -> None:
             np.testing.assert_array_equal(worker.peek_output().download_to_array(), table[good])
 
 
-def test_the_longest_piece_has_a_name(backend: str, backend_context: Any) -> None:
+def test_the_longest_submission_has_a_name(backend: str, backend_context: Any) -> None:
     with pf.Worker(MODEL, backend, backend_context) as worker:
         names = set(worker.schedule_iterable(given(1))) | {"the inputs"}
         for one in slices(worker, 1, 1000):
@@ -217,44 +217,44 @@ def known(*seconds: float) -> StepCosts:
 
 def test_a_frame_takes_the_whole_steps_that_fit() -> None:
     costs = known(1.0, 1.0, 1.0, 1.0)
-    assert costs.piece((0, 0), 10, 4, left_of(2.5)) == 2
-    assert costs.piece((0, 0), 10, 4, left_of(9.0)) == 4
-    assert costs.piece((1, 0), 10, 4, left_of(3.0, 1.5)) == 2
+    assert costs.next((0, 0), 10, 4, left_of(2.5)) == 2
+    assert costs.next((0, 0), 10, 4, left_of(9.0)) == 4
+    assert costs.next((1, 0), 10, 4, left_of(3.0, 1.5)) == 2
 
 
 def test_a_step_that_does_not_fit_is_divided() -> None:
     costs = known(1.0)
-    assert costs.piece((0, 0), 10, 1, left_of(0.35)) == (0, 3)
-    assert costs.piece((0, 8), 10, 1, left_of(0.35)) == (8, 2)
-    assert costs.piece((0, 0), 10, 1, left_of(math.inf)) == 1
-    assert costs.piece((0, 5), 10, 1, left_of(math.inf)) == (5, 5)
+    assert costs.next((0, 0), 10, 1, left_of(0.35)) == (0, 3)
+    assert costs.next((0, 8), 10, 1, left_of(0.35)) == (8, 2)
+    assert costs.next((0, 0), 10, 1, left_of(math.inf)) == 1
+    assert costs.next((0, 5), 10, 1, left_of(math.inf)) == (5, 5)
 
 
-def test_the_first_piece_of_a_frame_runs_in_any_case() -> None:
+def test_the_first_submission_of_a_frame_runs_in_any_case() -> None:
     costs = known(1.0)
-    assert costs.piece((0, 0), 1, 1, left_of(0.1)) == 1
-    assert costs.piece((0, 5), 10, 1, left_of(0.01)) == (5, 1)
+    assert costs.next((0, 0), 1, 1, left_of(0.1)) == 1
+    assert costs.next((0, 5), 10, 1, left_of(0.01)) == (5, 1)
 
 
-def test_a_frame_ends_before_a_piece_that_does_not_fit() -> None:
+def test_a_frame_ends_before_a_submission_that_does_not_fit() -> None:
     costs = known(1.0)
-    assert costs.piece((0, 0), 1, 1, left_of(1.1, 0.2)) is None
-    assert costs.piece((0, 0), 1000, 1, left_of(1.0, 0.9)) is None  # too little is left to be worth a wait
-    assert costs.piece((0, 999), 1000, 1, left_of(1.0, 0.9)) == (999, 1)
+    assert costs.next((0, 0), 1, 1, left_of(1.1, 0.2)) is None
+    assert costs.next((0, 0), 1000, 1, left_of(1.0, 0.9)) is None  # too little is left to be worth a wait
+    assert costs.next((0, 999), 1000, 1, left_of(1.0, 0.9)) == (999, 1)
 
 
 def test_a_step_that_never_ran_is_tried_while_half_of_the_frame_is_left() -> None:
-    assert StepCosts().piece((0, 0), 64, 4, left_of(1.0, 0.4)) == (0, 2)
-    assert StepCosts().piece((0, 0), 1, 4, left_of(1.0, 0.4)) == 1
-    assert StepCosts().piece((0, 0), 64, 4, left_of(1.0, 0.6)) is None
+    assert StepCosts().next((0, 0), 64, 4, left_of(1.0, 0.4)) == (0, 2)
+    assert StepCosts().next((0, 0), 1, 4, left_of(1.0, 0.4)) == 1
+    assert StepCosts().next((0, 0), 64, 4, left_of(1.0, 0.6)) is None
 
 
 def test_less_fits_where_expectations_are_often_wrong() -> None:
     costs = known(1.0, 1.0, 1.0, 1.0)
     for _ in range(20):
-        costs.learn(0, 1, costs.seconds[0] * 1.5)
-        costs.learn(0, 1, costs.seconds[0] / 1.5)
-    steps = costs.piece((1, 0), 10, 4, left_of(3.0))
+        costs.learn_steps(0, 1, costs.seconds[0] * 1.5)
+        costs.learn_steps(0, 1, costs.seconds[0] / 1.5)
+    steps = costs.next((1, 0), 10, 4, left_of(3.0))
     assert 0.3 < costs.error < 0.5
     assert steps == 2
 
@@ -266,9 +266,9 @@ def test_costs_follow_what_is_measured() -> None:
     for _ in range(1, 10):
         costs.learn_rows(0, 1, 10, 0.2)
     assert 1.5 < costs.seconds[0] < 2.0
-    costs.learn(1, 2, 3.0)
+    costs.learn_steps(1, 2, 3.0)
     before = costs.seconds[0] + costs.seconds[1]
-    costs.learn(0, 2, 2 * before)
+    costs.learn_steps(0, 2, 2 * before)
     assert before < sum(costs.seconds) < 2 * before
 
 

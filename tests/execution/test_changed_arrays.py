@@ -12,8 +12,9 @@ import pytest
 import perframe as pf
 from passes.graphs import graph, node
 from perframe.host import App, ManualClock
-from perframe.host.blank import BlankSurface
-from perframe.plan.plan import LEAST_LENT, MIN_IN_FLIGHT
+from perframe.host.surface import BlankSurface
+from perframe.plan.input_ring import MIN_IN_FLIGHT
+from perframe.plan.plan import LEAST_LENT
 
 LARGE, SMALL = LEAST_LENT // 4, 12
 LAYERS = [node("Relu", "x", "a"), node("Softmax", "a", "b"), node("Mul", "a b", "c"), node("ReduceMax", "a axes", "y")]
@@ -80,7 +81,7 @@ def test_runs_that_wait_keep_the_inputs_of_each(worker: pf.Worker, size: int, bu
 @sizes
 def test_runs_that_are_dropped_free_their_storage(worker: pf.Worker, size: int) -> None:
     def storages() -> int:
-        return sum(len(ring) for part in worker.parts.planned_parts() for ring in part.latest_plan._rings.values())
+        return sum(len(ring) for part in worker.parts.planned_parts() for ring in part.latest_plan._rings)
 
     worker.schedule(filled(size, 0)).peek_output().download_to_array()
     counts = set()

@@ -48,7 +48,7 @@ def test_steps_on_the_cpu_are_timed() -> None:
 
 
 def test_the_cpu_times_the_steps_of_frames() -> None:
-    """Compiled steps, and steps in NumPy between them, whole runs and runs in pieces."""
+    """Compiled steps, and steps in NumPy between them, whole runs and divided runs."""
     nodes = [node("Exp", "x", "a"), node("Unique", "z", "u"), node("MatMul", "a a", "y")]
     x, z = np.ones((96, 96), np.float32), np.ones(3, np.float32)
     with pf.Worker(load(nodes, {"x": [96, 96], "z": [3]}, "y u"), "cpu") as worker:
@@ -85,7 +85,7 @@ def test_a_gpu_times_its_steps(gpu: str, gl_context: Any) -> None:
 
 
 def _timed_in_frames(worker: pf.Worker, *inputs: Any) -> Any:
-    """The report after some frames, whole and in pieces, none of which waited for its times."""
+    """The report after some frames, whole and divided, none of which waited for its times."""
     worker.time_steps()
     for _ in range(3):
         worker.schedule(*inputs).peek_output("b").download_to_array()

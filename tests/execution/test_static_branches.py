@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 import perframe as pf
 from perframe.backends import evaluator
 from perframe.execution.control_flow import ControlPart
-from perframe.execution.static_branches import follow_shapes, settled
+from perframe.execution.static_branches import decide_branches, follow_shapes
 from small import node
 
 
@@ -69,7 +69,7 @@ def test_no_branch_is_left_to_a_run(by_rank: pf.Model, monkeypatch: pytest.Monke
 
 
 def test_names_in_bodies_become_unique(by_rank: pf.Model) -> None:
-    _, model = settled(by_rank, {"x": (3, 4)}, evaluator())
+    _, model = decide_branches(by_rank, {"x": (3, 4)}, evaluator())
     assert model is not None
     model.verify()
     assert not any(layer.op == "If" for layer in model.layers)
@@ -83,7 +83,7 @@ def test_a_branch_that_data_decide_stays_one(by_rank: pf.Model) -> None:
     ]
     graph = helper.make_graph(nodes, "by data", given, [onnx.ValueInfoProto(name="y")])
     model = pf.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
-    assert settled(model, {"x": (2,), "c": ()}, lambda layer, values: []) == ((), model)
+    assert decide_branches(model, {"x": (2,), "c": ()}, lambda layer, values: []) == ((), model)
     assert follow_shapes(by_rank) and not follow_shapes(model)
     x = np.array([1, -2], np.float32)
     for choice in (True, False):

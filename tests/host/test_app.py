@@ -10,7 +10,7 @@ from PIL import Image
 
 from perframe.errors import ClosedError, InputError
 from perframe.host import App, CloseEvent, Event, Frame, KeyEvent, ManualClock, Script
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 from perframe.tensor.frames import current_frame
 
 HOOKS = ("awake", "start", "fixed_update", "update", "late_update", "render", "on_event", "destroy")

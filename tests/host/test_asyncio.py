@@ -15,7 +15,7 @@ import pytest
 
 import perframe as pf
 from perframe.host import App, Frame, ManualClock, Script
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 
 
 def blank_app(step: float = 0.25, **settings: Any) -> App:

@@ -9,7 +9,7 @@ import pytest
 import perframe as pf
 from perframe.errors import ClosedError, PerframeError
 from perframe.host import App, Frame, KeyEvent, ManualClock, Script, Task, next_frame, seconds
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 
 
 def blank_app(step: float = 0.25) -> App:

@@ -184,7 +184,7 @@ def test_a_script_that_never_gives_the_frame_back_is_named_and_can_be_interrupte
 import logging, signal, sys, threading
 import perframe as pf
 from perframe.host import watchdog
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 watchdog.SECONDS_OF_PATIENCE = 0.5
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
 

@@ -10,7 +10,7 @@ import pytest
 
 import perframe as pf
 from perframe.host import App, Frame, KeyEvent, ManualClock, Script
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 
 HOOKS = ("fixed_update", "update", "late_update", "render", "on_event")
 

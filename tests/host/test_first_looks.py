@@ -16,7 +16,7 @@ from PIL import Image
 import perframe as pf
 from perframe.errors import BackendError, ClosedError
 from perframe.host import surface
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 from perframe.profiling.overlay import ProfileOverlay
 from small import load, node
 
@@ -99,7 +99,7 @@ def test_ctrl_c_shows_the_users_files_only(tmp_path: Path) -> None:
 import os, signal
 import numpy as np
 import perframe as pf
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
 
 class Mine(pf.Script):

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perframe.errors import InputError
-from perframe.host.clock import ManualClock, SystemClock
-from perframe.host.frame import Frame, Timeline
+from perframe.host.frame import Frame, ManualClock, SystemClock, Timeline
 
 SIZE = (64, 48)
 

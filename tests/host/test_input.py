@@ -1,16 +1,17 @@
 from __future__ import annotations
 
-from perframe.host.gamepads import GamepadState, changes
 from perframe.host.input import (
     GamepadAxisEvent,
     GamepadButtonEvent,
     GamepadEvent,
+    GamepadState,
     Input,
     KeyEvent,
     MouseButtonEvent,
     MouseMoveEvent,
     ScrollEvent,
     TextEvent,
+    changes,
 )
 
 

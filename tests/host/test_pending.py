@@ -6,7 +6,7 @@ import pytest
 
 from perframe.errors import ClosedError
 from perframe.host import App, Frame, ManualClock, Script
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 
 
 class FakeReadback:

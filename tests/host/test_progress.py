@@ -10,7 +10,7 @@ import pytest
 
 import perframe as pf
 from perframe.host import App, ManualClock, progress, watchdog
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 from perframe.tensor.compilation import KernelsCompiling
 
 

@@ -19,8 +19,8 @@ import pytest
 
 import perframe as pf
 from perframe.host import App, ManualClock
-from perframe.host.blank import BlankSurface
 from perframe.host.reload import run_changes
+from perframe.host.surface import BlankSurface
 
 SCRIPT = """
     import perframe as pf

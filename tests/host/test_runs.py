@@ -12,7 +12,7 @@ import perframe as pf
 from passes.graphs import graph, node, random
 from perframe.errors import ClosedError, InputError
 from perframe.host import App, ManualClock, Run, Script
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 from perframe.plan.budget import Spent
 
 

@@ -10,7 +10,7 @@ import pytest
 import perframe as pf
 from perframe.errors import InputError
 from perframe.host import App, Event, Frame, KeyEvent, ManualClock, Script
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 
 
 def blank_app(step: float = 0.25, **settings: Any) -> App:

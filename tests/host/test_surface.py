@@ -9,9 +9,8 @@ import pytest
 
 import perframe as pf
 from perframe.errors import BackendError, InputError
-from perframe.host.blank import BlankSurface
 from perframe.host.pixels import fit
-from perframe.host.surface import Surface, open_surface
+from perframe.host.surface import BlankSurface, Surface, open_surface
 from small import load, node, row
 
 

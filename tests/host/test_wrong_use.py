@@ -13,7 +13,7 @@ import pytest
 import perframe as pf
 from perframe.errors import BackendError, InputError
 from perframe.host import App, Frame, ManualClock, Script, open_surface
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 
 
 def app(**settings: Any) -> App:

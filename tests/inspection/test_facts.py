@@ -10,9 +10,7 @@ from onnx import TensorProto, helper
 
 import perframe as pf
 from passes.graphs import graph, node, random
-from perframe.inspection.blocks import repeated_blocks
-from perframe.inspection.page import write_page
-from perframe.inspection.statistics import BINS, shown_values, statistics_of
+from perframe.inspection.page import BINS, repeated_blocks, shown_values, statistics_of, write_page
 from perframe.ir import Layer
 
 

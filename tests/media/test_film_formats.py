@@ -15,8 +15,8 @@ from PIL import Image
 import perframe as pf
 from media.films import film, grey, index_of
 from perframe.media import open_sink, open_source
-from perframe.media.lengths import missing_bytes
 from perframe.media.source import open_feed
+from perframe.media.videos import missing_bytes
 
 COLORS = np.array([(200, 30, 30), (30, 200, 30), (30, 30, 200), (200, 200, 30), (20, 20, 20), (220, 120, 60)], np.uint8)
 

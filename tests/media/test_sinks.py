@@ -80,7 +80,7 @@ def test_a_disk_that_is_full_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(video_sink, "settle", full)
+    monkeypatch.setattr(video_sink, "put_in_place", full)
     with (
         pytest.raises(pf.InputError, match=r"a\.mp4' cannot be written: .*No space left"),
         open_sink(tmp_path / "a.mp4") as sink,
@@ -98,7 +98,7 @@ def test_a_disk_that_becomes_read_only_is_told_and_nothing_hangs(
 
     sink = open_sink(tmp_path / name)
     sink.write(grey(0))
-    for target, call in ((Path, "unlink"), (picture, "settle"), (video_sink, "settle")):
+    for target, call in ((Path, "unlink"), (picture, "put_in_place"), (video_sink, "put_in_place")):
         monkeypatch.setattr(target, call, read_only)
     written: list[Exception] = []
 

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+from agreement import agree
 
 import perframe as pf
 from models.architectures import ARCHITECTURES
 from models.architectures.exporting import export
-from perframe.inspection.comparison import agree, relative_differences
+from perframe.inspection.comparison import relative_differences
 
 NAMES = (
     "bert",

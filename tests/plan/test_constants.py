@@ -16,7 +16,7 @@ import perframe as pf
 from perframe.backends.cpu.lowering import gemm
 from perframe.ir import Layer, Value
 from perframe.passes.prepared import freeze
-from perframe.plan.constants import AS_IT_IS
+from perframe.plan.constants import UNCHANGED
 from small import load, node
 
 Array = NDArray[Any]
@@ -38,7 +38,7 @@ def packed(worker: pf.Worker) -> list[Array]:
     """The arrays that were made of a worker's constants."""
     (part,) = worker.parts._parts
     made = part._constants._made.items()  # type: ignore[attr-defined]
-    return [operand.storage.memory for (_, _, kind), operand in made if kind != AS_IT_IS]
+    return [operand.storage.memory for (_, _, kind), operand in made if kind != UNCHANGED]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Parts of joins and pieces of cuts lie within the whole: no step copies them, and the values stay right."""
+"""Parts of joins and slices of cuts lie within the whole: no step copies them, and the values stay right."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Network:
         self.add("Concat", parts, [made], axis=axis - self.draw(st.sampled_from([0, 4])))
 
     def split(self) -> None:
-        """Cut a value into two pieces. One of them may be empty."""
+        """Cut a value into two slices. One of them may be empty."""
         name, axis = self.value(), self.draw(st.integers(0, 3))
         shape = self.shapes[name]
         first = self.draw(st.integers(0, shape[axis]))
@@ -258,7 +258,7 @@ def test_a_value_can_lie_in_one_place_only() -> None:
     assert names == ["b", "b", "y"]  # y still takes x
 
 
-def test_pieces_are_read_where_they_lie() -> None:
+def test_slices_are_read_where_they_lie() -> None:
     """Of rows, and of what is one row; an output of the model is copied."""
     nodes = [
         node("Neg", "x", "a"),

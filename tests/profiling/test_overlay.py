@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.execution.watchers import watchers
+from perframe.execution.worker import watchers
 from perframe.host import App, KeyEvent, ManualClock, Script
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 from perframe.profiling import overlay as overlays
 from perframe.tensor.frames import frame_watchers
 from small import load, node

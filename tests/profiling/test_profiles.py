@@ -13,9 +13,9 @@ import pytest
 
 import perframe as pf
 from perframe.errors import InputError
-from perframe.execution.watchers import watchers
+from perframe.execution.worker import watchers
 from perframe.host import App, ManualClock, Script
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 from perframe.profiling.recording import Recorder, _medians
 from perframe.profiling.timeline import perfetto, tracks_of
 from perframe.tensor.frames import frame_watchers
@@ -76,8 +76,8 @@ def test_pieces_and_other_shapes(backend: str, backend_context: Any) -> None:
 
 
 @pytest.mark.slow
-def test_layers_that_run_in_pieces_have_times(backend: str, backend_context: Any) -> None:
-    """A budget divides the products. The pieces of one run are one time, and all runs of a whole layer are kept."""
+def test_divided_layers_have_times(backend: str, backend_context: Any) -> None:
+    """A budget divides the products. A divided run has one time, and all runs of a whole layer are kept."""
     weights = np.eye(256, dtype=np.float32)
     nodes = [node("MatMul", "x w", "a"), node("MatMul", "a w", "b"), node("Softmax", "b", "y")]
     model = load(nodes, {"x": [256, 256]}, "y", {"w": weights}, optimize=False)
@@ -91,8 +91,8 @@ def test_layers_that_run_in_pieces_have_times(backend: str, backend_context: Any
                 slices = sum(1 for _ in worker.schedule_iterable(x, budget_ms=1e3 * whole / 4))
     assert slices > 4
     assert all(layer.runs == 20 and layer.seconds for layer in profile.layers)
-    pieces = [run for runs in profile.recorder.records[id(worker)].segments.values() for run in runs.runs if run.rows]
-    assert pieces and all(run.rows[0] + run.rows[1] <= run.rows[2] for run in pieces if run.rows)
+    parts = [run for runs in profile.recorder.records[id(worker)].segments.values() for run in runs.runs if run.rows]
+    assert parts and all(run.rows[0] + run.rows[1] <= run.rows[2] for run in parts if run.rows)
     assert all(layer.seconds > whole / 2 for layer in profile.layers if layer.operator == "MatMul" and layer.seconds)
 
 

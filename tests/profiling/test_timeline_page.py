@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import perframe as pf
 from perframe.command_line.cli import app
-from perframe.profiling import page as pages
+from perframe.profiling import timeline as pages
 from small import load, node
 
 

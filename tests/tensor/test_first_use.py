@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.host.blank import BlankSurface
+from perframe.host.surface import BlankSurface
 from small import load, node
 
 ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import perframe as pf
-from perframe.textures.nearest import Row
+from perframe.textures.parameters import Row
 
 NEAREST = pf.TextureTransform(resample="nearest")
 SIZES = [

@@ -44,7 +44,7 @@ class PerframeSide:
     def __init__(self, model: str, backend: str, **options: Any) -> None:
         import perframe as pf
         from perframe.backends import waiting_for_kernels
-        from perframe.command_line.keys import given_key
+        from perframe.command_line.options import given_key
 
         loaded = pf.load(model, key=given_key())
         with waiting_for_kernels():

@@ -14,10 +14,11 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from perframe.command_line.pictures import Array, ModelInput, Normalization, picture_array
+from perframe.command_line.sources import ModelInput, Normalization, picture_array
 from perframe.errors import InputError
 from perframe.ir import Model
 from perframe.media.picture import PICTURES
+from perframe.tensor import Array
 
 ARRAYS = (".npy", ".npz")
 KINDS = f"a folder of pictures, a file ({', '.join((*PICTURES, *ARRAYS))}), or module:function"

@@ -30,9 +30,7 @@ from perframe.command_line.commands.run import run
 from perframe.command_line.commands.save import save
 from perframe.command_line.commands.tune import tune
 from perframe.command_line.commands.warmup import warmup
-from perframe.command_line.options import console
-from perframe.command_line.plain_text import let_print
-from perframe.command_line.signals import end_in_order
+from perframe.command_line.terminal import console, end_in_order, let_print
 from perframe.errors import PerframeError
 
 COMMANDS = {

@@ -1,4 +1,4 @@
-"""Contestants: a side and a model, measured in a process of its own that may take only so much time and memory.
+"""Contestants: a side and a model, measured in a process of its own with limits on time and memory.
 
 The idle threads of some runtimes spin, which slows everything else in their process.
 """
@@ -75,7 +75,7 @@ class BenchTask:
 def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> BenchTask:
     """Put the model and its inputs into `folder`. Raises ModelError."""
     import perframe as pf
-    from perframe.command_line.keys import given_key
+    from perframe.command_line.options import given_key
     from perframe.command_line.sources import model_inputs, named_model
     from perframe.files.reading import is_own
     from perframe.importers.formats import HEAD, is_litert

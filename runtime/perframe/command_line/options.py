@@ -1,13 +1,18 @@
-"""Options that several commands have, and what they share."""
+"""Options that several commands have: backends, inputs, and the keys of encrypted models."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from perframe.errors import InputError
 from perframe.safety.names import shown
 
 if TYPE_CHECKING:
@@ -15,7 +20,6 @@ if TYPE_CHECKING:
 
 BACKENDS = ("cpu", "gpu_compute", "gpu_pixel")
 AUTO = "auto"
-
 Dims = Annotated[
     str, typer.Option(metavar="NAME=N,...", help="Sizes of open dims; INPUT:AXIS=N sets one without a name.")
 ]
@@ -42,6 +46,15 @@ BackendOption = Annotated[
     ),
 ]
 ModelName = Annotated[str, typer.Argument(help="Model file, or the name of a known model.")]
+KEY_FILE, PASSPHRASE_ENV = "PERFRAME_KEY_FILE", "PERFRAME_PASSPHRASE_ENV"
+_KEY = 32  # bytes
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(metavar="F", help="File with the key of an encrypted model: 32 bytes or 64 hex digits."),
+]
+PassphraseEnv = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Environment variable that holds the passphrase.")
+]
 
 
 def check_backends(names: list[str]) -> list[BackendType]:
@@ -68,13 +81,52 @@ def _checked(name: str) -> BackendType:
     return BackendType(name)
 
 
-def console(stderr: bool = False) -> Any:
-    """The console that a command prints on. Texts are what they are, and no markup; see `safety.names.shown`."""
-    from perframe.safety.console import SafeConsole
+def takes_key(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options --key-file and --passphrase-env for the encrypted models that it loads."""
 
-    return SafeConsole(stderr=stderr)
+    @functools.wraps(command)
+    def run(*arguments: Any, key_file: Path | None, passphrase_env: str | None, **options: Any) -> None:
+        if key_file or passphrase_env:
+            os.environ[KEY_FILE], os.environ[PASSPHRASE_ENV] = str(key_file or ""), passphrase_env or ""
+        command(*arguments, **options)
+
+    added = {"key_file": KeyFile, "passphrase_env": PassphraseEnv}
+    signature = inspect.signature(command, eval_str=True)
+    more = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=a) for n, a in added.items()]
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])  # type: ignore[attr-defined]
+    run.__annotations__ = {**command.__annotations__, **added}
+    return run
 
 
-def say(text: str) -> None:
-    """Print a line, whose names of files and models may be of others."""
-    typer.echo(shown(text, lines=True))
+def given_key() -> str | bytes | None:
+    """Return the key that the environment names; None if it names none. Raises InputError."""
+    return read_key(os.environ.get(KEY_FILE, ""), os.environ.get(PASSPHRASE_ENV, ""))
+
+
+def read_key(file: str | Path | None, passphrase_env: str | None) -> str | bytes | None:
+    """Return the key in a file, or the passphrase in a variable; None if neither is named. Raises InputError."""
+    if file and passphrase_env:
+        raise InputError("give --key-file or --passphrase-env, not both")
+    if passphrase_env:
+        found = os.environ.get(passphrase_env, "")
+        if not found:
+            raise InputError(f"the environment has no passphrase in {passphrase_env}")
+        return found
+    return _in_file(Path(file)) if file else None
+
+
+def _in_file(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(4 * _KEY)
+    except OSError as error:
+        raise InputError(f"the key file cannot be read: {error}") from error
+    if len(data) == _KEY:
+        return data
+    try:
+        found = bytes.fromhex(data.decode("ascii"))
+    except ValueError:
+        found = b""
+    if len(found) != _KEY:
+        raise InputError(f"{str(path)!r} is not a key: a key is {_KEY} bytes, or {2 * _KEY} hex digits")
+    return found

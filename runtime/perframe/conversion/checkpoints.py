@@ -1,4 +1,4 @@
-"""What a file of weights holds: names, shapes and dtypes, without its values."""
+"""The content of files of weights: names, shapes and dtypes, without values."""
 
 from __future__ import annotations
 

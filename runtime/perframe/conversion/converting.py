@@ -15,8 +15,16 @@ from typing import Any
 from perframe.conversion.checkpoints import listing, pickled_tensors, safetensors_content, torch_pickle
 from perframe.conversion.detection import detect
 from perframe.conversion.environments import clean_environment, environments_folder, python_for
-from perframe.conversion.kinds import TORCH, WEIGHTS, SourceFile
-from perframe.conversion.options import DEFAULT_OPSET, InputShape, check_opset, dims_of, inputs_of
+from perframe.conversion.options import (
+    DEFAULT_OPSET,
+    TORCH,
+    WEIGHTS,
+    InputShape,
+    SourceFile,
+    check_opset,
+    dims_of,
+    inputs_of,
+)
 from perframe.conversion.processes import ChildError, run_child
 from perframe.conversion.verification import OutputError, verify_loaded, verify_values
 from perframe.errors import ConversionError, InputError
@@ -75,7 +83,7 @@ def convert(
 ) -> Conversion:
     """Convert a model file of PyTorch, TensorFlow, Keras, TensorFlow.js or LiteRT to ONNX. Blocks, for minutes maybe.
 
-    The content of `source` tells what it is; docs/convert.md lists the kinds. `target` ends with .onnx or .perframe,
+    The content of `source` decides its kind; docs/convert.md lists the kinds. `target` ends with .onnx or .perframe,
     and is replaced when the new file is whole. PyTorch and TensorFlow run in a separate process: in the running Python
     if it has them, else in `python`, else in an environment that the first conversion makes in the cache folder.
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from perframe.conversion.archives import check_names, tar_names, zip_entries
+from perframe.conversion.archives import check_names, tar_names, zip_content, zip_entries
 from perframe.conversion.checkpoints import holds_module, pickled_tensors, safetensors_content, torch_pickle
-from perframe.conversion.kinds import KINDS, SourceFile
-from perframe.conversion.programs import check_formulas
-from perframe.conversion.protobufs import kind_of_message
+from perframe.conversion.options import KINDS, SourceFile
 from perframe.errors import ConversionError, MissingFileError
 from perframe.files.container import looks_like
 from perframe.files.reading import HEAD, is_own
@@ -23,6 +22,15 @@ MAX_JSON = 512 << 20  # bytes
 TABLE_END = bytes.fromhex("57fb808b247547db")  # of the index of a TensorFlow checkpoint
 KERAS_ENTRIES = {"config.json", "metadata.json", "model.weights.h5"}
 LEGACY_TAR = {"pickle", "storages", "tensors"}
+MAX_GRAPH = 512 << 20  # bytes
+_ALLOWED = re.compile(r"[\w\s+\-*/(),.<>=!&|~%]*", re.ASCII)
+_ATTRIBUTE = re.compile(r"(?<!\d)\.|\.(?![\de])")
+_CALL = re.compile(r"\b([a-z_]\w*)\s*\(")
+_SYMBOL = re.compile(r"\bSymbol\('\w+'", re.ASCII)  # as SymPy writes a variable
+_FUNCTIONS = {"floor", "ceiling", "sqrt", "abs", "exp", "log", "sin", "cos", "tan"}
+MOST_FIELDS = 64  # that are looked at
+_VARINT, _FIXED64, _TEXT, _FIXED32 = 0, 1, 2, 5
+_OPERATOR = re.compile(rb"[A-Za-z_>][A-Za-z0-9_>./\-]{0,200}")
 
 
 def detect(path: str | Path) -> SourceFile:
@@ -86,8 +94,6 @@ def _file(path: Path) -> SourceFile:
 
 
 # --- archives ---
-
-
 def _zip(path: Path) -> SourceFile:
     names = set(zip_entries(path))
     inner = {name.partition("/")[2] for name in names}  # PyTorch puts all entries into one folder
@@ -136,8 +142,6 @@ def _tar(path: Path) -> SourceFile:
 
 
 # --- other formats ---
-
-
 def _check_hdf5(path: Path, head: bytes, size: int) -> None:
     """Compare the end of the file in the superblock with the file. Raises ConversionError if it is cut.
 
@@ -219,3 +223,124 @@ def _check_checkpoint(path: Path) -> None:
             f"{path} is a TensorFlow 1 graph, and its weights are missing: put {path.with_suffix('.index').name} and "
             f"{path.stem}.data-00000-of-00001 beside it"
         )
+
+
+def check_formulas(path: Path, entries: list[str]) -> None:
+    """Raise ConversionError if a size in these graphs is more than a formula.
+
+    PyTorch hands the texts of sizes to SymPy, which evaluates them as Python: such a text could call anything.
+    """
+    for entry in entries:
+        try:
+            graph = json.loads(zip_content(path, entry, MAX_GRAPH))
+            texts = [*_formulas(graph)]
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, ConversionError):
+                raise
+            raise ConversionError(f"{path}: its graph {entry!r} is damaged: {error!s:.200}: copy it again") from error
+        for text in texts:
+            plain = _SYMBOL.sub("Symbol(", text)
+            called = set(_CALL.findall(plain)) - _FUNCTIONS
+            if called or "__" in text or _ATTRIBUTE.search(plain) or not _ALLOWED.fullmatch(plain):
+                raise ConversionError(
+                    f"{path}: the size {text!r:.200} in its graph is not a formula, and PyTorch would run it: do not "
+                    "trust this file"
+                )
+
+
+def _formulas(found: Any) -> Iterator[str]:
+    if isinstance(found, dict):
+        for name, value in found.items():
+            if name == "expr_str" and isinstance(value, str):
+                yield value
+            else:
+                yield from _formulas(value)
+    elif isinstance(found, list):
+        for value in found:
+            yield from _formulas(value)
+
+
+class Field(NamedTuple):
+    """A field: its number, its wire type, and its content, or that content's beginning."""
+
+    number: int
+    wire: int
+    content: bytes
+
+
+def fields(data: bytes | memoryview, size: int) -> Iterator[Field]:
+    """The first fields of a protobuf message that has `size` bytes, of which `data` are the first. Raises ValueError if
+    it is not a message. The encoding: https://protobuf.dev/programming-guides/encoding/.
+    """
+    at = 0
+    for _ in range(MOST_FIELDS):
+        if at >= min(len(data), size):
+            if at > size:
+                raise ValueError("a field ends behind the message")
+            return
+        key, at = _varint(data, at)
+        number, wire = key >> 3, key & 7
+        begin = at
+        if wire == _VARINT:
+            _, at = _varint(data, at)
+        elif wire == _TEXT:
+            length, begin = _varint(data, at)
+            at = begin + length
+        elif wire in (_FIXED64, _FIXED32):
+            at += 8 if wire == _FIXED64 else 4
+        else:
+            raise ValueError(f"wire type {wire}")
+        if not number or at > size:
+            raise ValueError("a field that ends behind the message")
+        yield Field(number, wire, bytes(data[begin:at]))
+
+
+def _varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
+    value = 0
+    for place in range(10):
+        if at >= len(data):
+            raise ValueError("it is cut")
+        value |= (data[at] & 127) << 7 * place
+        at += 1
+        if data[at - 1] < 128:
+            return value, at
+    raise ValueError("a number of more than 64 bits")
+
+
+def kind_of_message(data: bytes, size: int) -> str | None:
+    """ "onnx", "saved_model", "graph" or "meta_graph" for a message of that format; None for any other data."""
+    try:
+        found = [*fields(data, size)]
+    except ValueError:
+        return None
+    wires = {(field.number, field.wire) for field in found}
+    numbers = {field.number for field in found}
+    if (7, _TEXT) in wires and wires & {(1, _VARINT), (8, _TEXT)}:
+        return "onnx"
+    if (1, _VARINT) in wires and (2, _TEXT) in wires and numbers <= {1, 2}:
+        return "saved_model"
+    if _is_graph(found):
+        return "graph"
+    graph = next((field.content for field in found if (field.number, field.wire) == (2, _TEXT)), None)
+    if graph is not None and numbers <= {1, 2, 3, 4, 5, 6, 7}:
+        try:
+            inner = [*fields(graph, size)]
+        except ValueError:
+            return None
+        return "meta_graph" if _is_graph(inner) else None
+    return None
+
+
+def _is_graph(found: list[Field]) -> bool:
+    """Whether these fields are those of a GraphDef: nodes, and versions or a library behind them."""
+    nodes = [field.content for field in found if (field.number, field.wire) == (1, _TEXT)]
+    return bool(nodes) and {field.number for field in found} <= {1, 2, 3, 4} and _is_node(nodes[0])
+
+
+def _is_node(data: bytes) -> bool:
+    """Whether a message is a NodeDef: a name and an operator."""
+    try:
+        texts = {field.number: field.content for field in fields(data, len(data)) if field.wire == _TEXT}
+    except ValueError:
+        return False
+    return bool(texts.get(1)) and _OPERATOR.fullmatch(texts.get(2, b"")) is not None

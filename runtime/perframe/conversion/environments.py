@@ -14,7 +14,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from perframe.conversion.kinds import TENSORFLOW, TORCH
+from perframe.conversion.options import TENSORFLOW, TORCH
 from perframe.conversion.processes import ChildError, run_child
 from perframe.errors import ConversionError
 from perframe.resources import cache_folder

@@ -1,11 +1,12 @@
-"""Inputs and open dims as a command line writes them: "image:1x3x224x224", "ids:1x16:int64", "image:0=batch"."""
+"""Arguments of a conversion: kinds of files, inputs and open dims as a command line writes them."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from perframe.errors import InputError
 
@@ -14,6 +15,7 @@ MAX_VALUES = 1 << 31  # in an input
 DTYPES = ("float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
 _INPUT = re.compile(r"(?P<name>.+?)(:(?P<shape>scalar|(\d+|\?|-1)(x(\d+|\?|-1))*)(:(?P<dtype>[a-z]+\d*))?)?")
 _DYNAMIC = re.compile(r"(?P<input>.+):(?P<axis>-?\d+)=(?P<name>[A-Za-z_]\w*)")
+TORCH, TENSORFLOW = "torch", "tensorflow"
 
 
 @dataclass(frozen=True)
@@ -97,3 +99,51 @@ def check_opset(opset: int) -> None:
     """Raise InputError unless the exporters may write this opset."""
     if type(opset) is not int or not OLDEST_OPSET <= opset <= NEWEST_OPSET:
         raise InputError(f"opset must be {OLDEST_OPSET} to {NEWEST_OPSET}, and is {opset}")
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """A kind of file: its name, words for a person, and the framework that reads it ("" for perframe itself).
+
+    `modules` are the packages, beside the framework's own, without which such a file cannot be read.
+    """
+
+    name: str
+    words: str
+    framework: str = ""
+    modules: tuple[str, ...] = ()
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        FileKind("exported_program", "a PyTorch program of torch.export", TORCH),
+        FileKind("torchscript", "a TorchScript file", TORCH),
+        FileKind("module", "a pickled PyTorch module", TORCH),
+        FileKind("checkpoint", "a PyTorch checkpoint, which has weights and no network", TORCH),
+        FileKind("safetensors", "a safetensors file, which has weights and no network", TORCH, ("safetensors",)),
+        FileKind("saved_model", "a TensorFlow SavedModel", TENSORFLOW),
+        FileKind("graph", "a frozen TensorFlow graph", TENSORFLOW),
+        FileKind("meta_graph", "a TensorFlow 1 graph with weights in a checkpoint beside it", TENSORFLOW),
+        FileKind("keras", "a Keras model", TENSORFLOW),
+        FileKind("hdf5", "a Keras model in HDF5", TENSORFLOW, ("h5py",)),
+        FileKind("tfjs_graph", "a TensorFlow.js graph model", TENSORFLOW),
+        FileKind("tfjs_layers", "a TensorFlow.js layers model", TENSORFLOW, ("h5py",)),
+        FileKind("litert", "a LiteRT (TensorFlow Lite) model"),
+        FileKind("onnx", "an ONNX model"),
+        FileKind("perframe", "a model of perframe.save"),
+    )
+}
+WEIGHTS = ("checkpoint", "safetensors")  # the kinds that have no network
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file or a folder, and its kind. `calls` are the Python objects that a pickle names, as "module.name"."""
+
+    path: Path
+    kind: FileKind
+    calls: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        return f"{self.path} is {self.kind.words}"

@@ -96,7 +96,7 @@ def is_crash(status: int) -> bool:
 
 
 def status_text(status: int) -> str:
-    """How a process ended: its exit status, or the signal. Windows' exceptions are known as hexadecimal numbers."""
+    """The end of a process as text: its exit status, or the signal. Exceptions of Windows are hexadecimal."""
     if status < 0:
         with contextlib.suppress(ValueError):
             return f"signal {signal.Signals(-status).name}"

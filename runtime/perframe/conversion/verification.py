@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perframe.backends import waiting_for_kernels
 from perframe.errors import ConversionError
+from perframe.execution.layer_check import distances, largest_of
 from perframe.execution.once import run
 from perframe.ir import Model, Value
-from perframe.tensor import DataType
-
-Array = NDArray[Any]
+from perframe.tensor import Array, DataType
 
 TOLERANCE = 1e-3  # of the largest value of an output
 HALVES = 2e-2  # for outputs in float16
@@ -83,11 +80,7 @@ def _error(name: str, found: Array, wanted: Array) -> OutputError:
     if found.shape != wanted.shape:
         return OutputError(name, found.shape, np.inf, np.inf, False)
     one, other = found.astype(np.complex128), wanted.astype(np.complex128)
-    same = (one == other) | (np.isnan(one) & np.isnan(other))
-    with np.errstate(invalid="ignore"):
-        distances = np.where(same, 0, np.abs(one - other))
-    apart = float(np.max(np.where(np.isnan(distances), np.inf, distances), initial=0))
-    largest = float(np.max(np.abs(other[np.isfinite(other)]), initial=0))
+    apart, largest = float(np.max(distances(one, other), initial=0)), largest_of(other)
     relative = apart / largest if largest else (np.inf if apart else 0.0)
     limit = HALVES if wanted.dtype == np.float16 else TOLERANCE if wanted.dtype.kind in "fc" else 0.0
     return OutputError(name, found.shape, apart, relative, relative <= limit)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perframe.errors import ClosedError, InputError
 from perframe.execution.worker import Worker
+from perframe.graphics import GLContext
 from perframe.tensor import Tensor
 from perframe.textures.converter import TextureConverter, Transforms
 from perframe.textures.transform import TextureTransform
-
-if TYPE_CHECKING:
-    from perframe.graphics import GLContext
 
 
 class CommandBuffer:

@@ -6,14 +6,13 @@ outputs are joined on the backend. Conditions are read back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from perframe.errors import InputError
 from perframe.execution.machine import Machine, Values, downloaded
-from perframe.execution.parts import Parts
 from perframe.execution.planned_part import PlannedPart
 from perframe.ir import Layer, Model, Subgraph, Value
 from perframe.ir.sizes.partial import DynamicTensorShape
@@ -23,19 +22,35 @@ from perframe.tensor import DataType, Tensor
 MAX_FITTING = 256  # sets of input shapes that a control layer remembers as accepted by its bodies
 
 
+class Body(Protocol):
+    """The parts of a branch or of a loop's body."""
+
+    model: Model
+    outputs: tuple[Value, ...]
+
+    def run(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """Run all parts, and return the body's outputs in order."""
+
+    def planned_parts(self) -> Iterator[PlannedPart]:
+        """Yield all parts with plans."""
+
+    def release(self) -> None:
+        """Free all parts."""
+
+
 class ControlPart:
     """One control layer. Its first inputs are the operator's; the rest are captures, outer values that bodies read."""
 
-    def __init__(self, layer: Layer, machine: Machine) -> None:
+    def __init__(self, layer: Layer, machine: Machine, bodies: Mapping[str, Body]) -> None:
         self.layer, self._machine = layer, machine
         self.form = layer.form([None] * len(layer.inputs), [None] * len(layer.outputs))
         self._joins: dict[tuple[str, int, int], PlannedPart] = {}
         self._cuts: dict[tuple[int, int], PlannedPart] = {}
         self._captures: Sequence[str] = layer.captures
-        self._bodies = {name: Parts(body, machine) for name, body in layer.inner_models.items()}
+        self._bodies = bodies
         self._own = {
             name: [value for value in body.model.inputs if value.name not in self._captures]
-            for name, body in self._bodies.items()
+            for name, body in bodies.items()
         }
         self._fitting: set[Any] = set()  # (body, input shapes) that passed the check
 
@@ -57,7 +72,7 @@ class ControlPart:
         for body in self._bodies.values():
             yield from body.planned_parts()
 
-    def body(self, name: str) -> Parts:
+    def body(self, name: str) -> Body:
         """Return the body that an attribute of this name holds."""
         return self._bodies[name]
 

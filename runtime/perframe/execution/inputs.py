@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from perframe.errors import InputError
+from perframe.errors import BackendError, InputError
+from perframe.execution.machine import Values, copied
 from perframe.ir import Model, Value
 from perframe.ir.sizes.open_dims import OpenDims
 from perframe.ir.sizes.partial import DynamicTensorShape
-from perframe.tensor import DataType, Tensor
+from perframe.plan.plan import LEAST_LENT
+from perframe.tensor import Array, DataType, Tensor
 
-Array = NDArray[Any]
 Given = Tensor | ArrayLike
 
 
@@ -114,6 +116,21 @@ class Inputs:
                 )
 
 
+def hold(
+    values: Values, upload: Callable[[Values], None], guarded: Callable[[], AbstractContextManager[Any]] | None
+) -> None:
+    """Replace arrays by copies, for a run that begins later: the caller may change them. `upload` may replace large
+    ones by tensors.
+    """
+    if any([type(value) is np.ndarray and value.nbytes >= LEAST_LENT for value in values.values()]):
+        # the worker's context may become current only before the first step
+        with suppress(BackendError), guarded() if guarded is not None else nullcontext():
+            upload(values)
+    for name, value in values.items():
+        if isinstance(value, (np.ndarray, list)):
+            values[name] = copied(value)
+
+
 def _checked(model: str, value: Value, given: Any, cast: bool) -> Any:
     """Return an input as a tensor or an array. Raises InputError where its dtype or shape does not fit the model."""
     if value.kind == "sequence" or (value.kind == "optional" and isinstance(given, list)):
@@ -139,7 +156,7 @@ def _checked(model: str, value: Value, given: Any, cast: bool) -> Any:
 
 
 def _reshaping(wanted: DynamicTensorShape, got: tuple[int, ...]) -> str:
-    """What has the wanted shape and is made of an array of the shape `got`; empty if nothing simple is."""
+    """An expression that gives an array of the shape `got` the wanted shape; empty if there is no simple one."""
     more = len(wanted) - len(got)
     batch = "" if more <= 0 else f"[{', '.join(['None'] * more)}]"
     tries = [(tuple(range(len(got))), "array")]
@@ -161,7 +178,7 @@ def _reshaping(wanted: DynamicTensorShape, got: tuple[int, ...]) -> str:
 
 
 def _advice(got: DataType, wanted: DataType) -> str:
-    """How to give an input its dtype."""
+    """Advice for an input of another dtype."""
     if got is DataType.UINT8 and wanted.is_float:
         return (
             "for a picture of bytes, normalize it to what the model was trained on, as (array / 255 - mean) / std in "

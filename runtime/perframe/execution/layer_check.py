@@ -8,14 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perframe.errors import BackendError
 from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.sizes.partial import PartialTensor
-from perframe.tensor import Tensor
-
-Array = NDArray[Any]
+from perframe.tensor import Array, Tensor
 
 FLOATS = 1e-3  # error that rounding may cause, relative to the largest value; Winograd's products need this much
 HALVES = 2e-2  # as rounding to float16 may cause

@@ -1,22 +1,21 @@
-"""The protocol of a model's parts, and the machine on which they run."""
+"""The machine on which the parts of a model run, and the values that they pass on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
+
+import numpy as np
 
 from perframe.backends.protocol import Backend
 from perframe.errors import InputError
 from perframe.execution.layer_check import LayerCheck
 from perframe.importers.loading import load
-from perframe.ir import Evaluate, Layer, Model
+from perframe.ir import Evaluate, Model
 from perframe.tensor import BackendType, Tensor
 from perframe.tensor.frames import WITHIN_A_MODEL, current_frame
-
-if TYPE_CHECKING:
-    from perframe.execution.planned_part import PlannedPart
 
 Values = dict[str, Any]  # Tensors and arrays; lists for sequences, None for empty optionals
 
@@ -30,26 +29,9 @@ class Machine:
     evaluate: Evaluate
     run_on_host: Callable[[Any, Sequence[Any]], list[Any]]
     prepare: Callable[[Model], Model]  # a model as the backend's kernels want it
-    control: Callable[[Layer, Machine], Part]  # makes the part that runs a branch or a loop
     in_job: Callable[[Callable[[], None]], Any]  # begins a job
     strict: bool
     check: LayerCheck | None = None  # receives each model and all values of its run; with a check, runs keep all values
-
-
-class Part(Protocol):
-    """One part of a model."""
-
-    def run_whole(self, values: Values) -> None:
-        """Run the part on `values`, and add its outputs to `values`."""
-
-    def advance(self, values: Values) -> Iterator[str]:
-        """Run the part layer by layer, and yield the name of each layer."""
-
-    def planned_parts(self) -> Iterator[PlannedPart]:
-        """Yield the part itself if it has plans, and the parts with plans inside it."""
-
-    def release(self) -> None:
-        """Free the memory of the part."""
 
 
 def downloaded(value: Any, by: str = "") -> Any:
@@ -68,8 +50,30 @@ def downloaded(value: Any, by: str = "") -> Any:
     return value.data_on_backend.download(value.shape, value.dtype)
 
 
+def as_output(name: str, value: Any) -> Any:
+    """Turn an array from the host into a tensor. Tensors and empty optionals stay unchanged. The arrays of a sequence
+    are copied, since they may be inputs.
+    """
+    if isinstance(value, list):
+        return copied(value)
+    if not isinstance(value, np.ndarray):
+        return value
+    tensor = Tensor(value)
+    tensor.name = name
+    return tensor
+
+
+def copied(value: Any) -> Any:
+    """Copy an array, or a list of arrays. Other values stay unchanged."""
+    if isinstance(value, list):
+        return [copied(item) for item in value]
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
 def loaded(source: Any) -> Model:
-    """Load what `load` takes. Raises InputError for anything else."""
+    """Return a model, or load what `load` takes. Raises InputError for anything else."""
+    if isinstance(source, Model):
+        return source
     takes = isinstance(source, str | Path | bytes) or hasattr(source, "read") or hasattr(source, "SerializeToString")
     if not takes:
         raise InputError(f"a Worker runs a Model, and got {type(source).__name__}: Worker(pf.load(...))")

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
-
-from numpy.typing import NDArray
+from typing import IO, Any
 
 from perframe.backends import BackendName
 from perframe.errors import InputError
 from perframe.execution.inputs import Given
 from perframe.execution.machine import downloaded
 from perframe.execution.worker import Worker
+from perframe.graphics import GLContext
 from perframe.importers.loading import load
 from perframe.ir import Model
-from perframe.tensor import BackendType, DataType
-
-if TYPE_CHECKING:
-    from perframe.graphics import GLContext
-
-Array = NDArray[Any]
+from perframe.tensor import Array, BackendType, DataType
 
 
 def run(

@@ -6,22 +6,21 @@ tensors. The inputs of such a layer are read back, and the next part is planned 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from numpy.typing import NDArray
-
+from perframe.execution.control_flow import ControlPart
 from perframe.execution.layer_check import with_all_values
-from perframe.execution.machine import Machine, Part, Values, downloaded
-from perframe.execution.partition import pieces_of
+from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.planned_part import PlannedPart
 from perframe.execution.report import MemoryUse
 from perframe.execution.static_branches import Branches, Decisions, follow_shapes
-from perframe.ir import Layer, Model, Subgraph
+from perframe.ir import Layer, Model, Subgraph, Value
 from perframe.plan.budget import Budget, Stopwatch
 
-Array = NDArray[Any]
-MAX_SETTLED = 256  # sets of input shapes whose branch decisions are remembered
+_partitions: weakref.WeakKeyDictionary[Model, list[Subgraph | Layer]] = weakref.WeakKeyDictionary()
+MAX_CHOSEN = 256  # sets of input shapes whose branch decisions are remembered
 
 
 class HostPart:
@@ -49,19 +48,22 @@ class HostPart:
         """Do nothing: the part holds no memory."""
 
 
+Part = PlannedPart | ControlPart | HostPart
+
+
 class Parts:
     """All parts of a model, or of the body of a loop or a branch."""
 
     def __init__(self, model: Model, machine: Machine) -> None:
         self._machine, self._check = machine, machine.check
         self._branches = Branches(model, machine.evaluate) if follow_shapes(model) else None
-        self._settled: dict[Any, Parts | None] = {}  # by the inputs' shapes
+        self._chosen_for: dict[Any, Parts | None] = {}  # by the inputs' shapes
         self._decided: dict[Decisions, Parts] = {}
         self._names = [value.name for value in model.inputs]
         prepared = machine.prepare(model)
         self.outputs = prepared.outputs
         self.model = prepared if machine.check is None else with_all_values(prepared)
-        self._parts = [_part_of(piece, machine) for piece in pieces_of(self.model)]
+        self._parts = [_part_of(layers, machine) for layers in partition(self.model)]
         self._output_names = prepared.output_names
         # planned parts hold their own constants; these are for layers on the host and for outputs
         read = {value for layer in self.model.layers if layer.declaration.on_host for value in layer.operands}
@@ -70,36 +72,25 @@ class Parts:
 
     def run_whole(self, values: Values) -> None:
         """Run all parts on `values`. `values` must hold the model's inputs, and the parts add their outputs to it."""
-        decided = self._settled_for(values) if self._branches else None
-        if decided is not None:
-            decided.run_whole(values)
-            return
-        given = self._begin(values)
-        for part in self._parts:
+        chosen = self._chosen(values)
+        given = chosen._begin(values)
+        for part in chosen._parts:
             part.run_whole(values)
-        if given is not None:
-            self._compare(values, given)
+        chosen._compare(values, given)
 
     def advance(self, values: Values) -> Iterator[str]:
         """Run the parts layer by layer, and yield the name of each layer."""
-        decided = self._settled_for(values) if self._branches else None
-        if decided is not None:
-            yield from decided.advance(values)
-            return
-        given = self._begin(values)
-        for part in self._parts:
+        chosen = self._chosen(values)
+        given = chosen._begin(values)
+        for part in chosen._parts:
             yield from part.advance(values)
-        if given is not None:
-            self._compare(values, given)
+        chosen._compare(values, given)
 
     def spend(self, values: Values, budget: Budget) -> Iterator[None]:
         """Run the parts, waiting for their steps, and yield whenever the budget is spent."""
-        decided = self._settled_for(values) if self._branches else None
-        if decided is not None:
-            yield from decided.spend(values, budget)
-            return
-        given, watch = self._begin(values), Stopwatch()
-        for part in self._parts:
+        chosen = self._chosen(values)
+        given, watch = chosen._begin(values), Stopwatch()
+        for part in chosen._parts:
             if isinstance(part, PlannedPart):
                 yield from part.spend(values, budget)
                 continue
@@ -109,57 +100,53 @@ class Parts:
                 if budget.is_spent:
                     yield
                     watch.lap()
-        if given is not None:
-            self._compare(values, given)
+        chosen._compare(values, given)
 
     def plan_ahead(self, values: Values) -> Iterator[str]:
         """Make the plan of the first part layer by layer, and yield the name of each layer. The other parts' inputs are
         known only after a run.
         """
-        decided = self._settled_for(values) if self._branches else None
-        first = self._parts[0] if self._parts else None
-        if decided is not None:
-            yield from decided.plan_ahead(values)
-        elif isinstance(first, PlannedPart):
-            yield from first.plan_ahead({**self._constants, **values})
+        chosen = self._chosen(values)
+        first = chosen._parts[0] if chosen._parts else None
+        if isinstance(first, PlannedPart):
+            yield from first.plan_ahead({**chosen._constants, **values})
 
     def hold(self, values: Values) -> None:
         """Replace arrays by tensors, where they can be uploaded now for a run that begins later. Layers on the host
         would read them back, so this is for models that are one part.
         """
-        decided = self._settled_for(values) if self._branches else None
-        if decided is not None:
-            decided.hold(values)
-        elif len(self._parts) == 1 and isinstance(part := self._parts[0], PlannedPart) and self._check is None:
+        chosen = self._chosen(values)
+        if len(chosen._parts) == 1 and isinstance(part := chosen._parts[0], PlannedPart) and self._check is None:
             part.hold(values)
 
     def _begin(self, values: Values) -> Values | None:
         """Add the constants to `values`. If the run is to be compared, return copies of its inputs: a run may overwrite
         the states of a loop.
         """
-        if self._constants:
-            for name, value in self._constants.items():
-                values.setdefault(name, value)
+        for name, value in self._constants.items():
+            values.setdefault(name, value)
         return None if self._check is None else {name: downloaded(values[name]) for name in self._names}
 
-    def _compare(self, values: Values, given: Values) -> None:
-        assert self._check is not None
-        self._check(self.model, values, given)
+    def _compare(self, values: Values, given: Values | None) -> None:
+        if self._check is not None and given is not None:
+            self._check(self.model, values, given)
 
-    def _settled_for(self, values: Values) -> Parts | None:
-        """Return the parts of the model with the branches that these input shapes decide, or None if they decide
+    def _chosen(self, values: Values) -> Parts:
+        """Return the parts of the model with the branches that these input shapes decide, or these parts if they decide
         none.
         """
-        assert self._branches is not None
+        if self._branches is None:
+            return self
         key = tuple([getattr(values[name], "shape", None) for name in self._names])
-        if key not in self._settled:
+        if key not in self._chosen_for:
             decisions, model = self._branches.decide(key)
             if decisions and decisions not in self._decided:
                 self._decided[decisions] = Parts(model, self._machine)
-            if len(self._settled) >= MAX_SETTLED:
-                self._settled.clear()
-            self._settled[key] = self._decided.get(decisions)
-        return self._settled[key]
+            if len(self._chosen_for) >= MAX_CHOSEN:
+                self._chosen_for.clear()
+            self._chosen_for[key] = self._decided.get(decisions)
+        decided = self._chosen_for[key]
+        return self if decided is None else decided._chosen(values)
 
     @property
     def memory_use(self) -> list[MemoryUse]:
@@ -184,7 +171,62 @@ class Parts:
             part.release()
 
 
-def _part_of(piece: Subgraph | Layer, machine: Machine) -> Part:
-    if isinstance(piece, Subgraph):
-        return PlannedPart(piece, machine)
-    return machine.control(piece, machine) if piece.family == "control" else HostPart(piece, machine)
+def partition(model: Model) -> list[Subgraph | Layer]:
+    """Cut a prepared model into subgraphs to plan and layers to run on the host. All its workers share them."""
+    found = _partitions.get(model)
+    return found or _partitions.setdefault(model, list(_cut(model)))
+
+
+def _cut(model: Model) -> Iterator[Subgraph | Layer]:
+    """Cut a model where a layer runs on the host, and where shapes depend on values that the last subgraph computes."""
+    cuts, group = _cuts(model), list[Layer]()
+    if not cuts and not any(layer.declaration.on_host for layer in model.layers):
+        yield Subgraph.of(model)
+        return
+    model.infer()
+    for index, layer in enumerate(model.layers):
+        if group and (layer.declaration.on_host or layer in cuts):
+            yield _subgraph(model, group, model.layers[index:])
+            group = []
+        if layer.declaration.on_host:
+            yield layer
+        else:
+            group.append(layer)
+    if group:
+        yield _subgraph(model, group, [])
+
+
+def _cuts(model: Model) -> set[Layer]:
+    """Return the layers that need a value on the host that earlier layers compute from data rather than shapes."""
+    cuts: set[Layer] = set()
+    from_data = {value for value in model.inputs if value.dtype.is_float}
+    made_here: set[Value] = set()
+    for layer in model.layers:
+        needed = [value for index, value in enumerate(layer.inputs) if layer.declaration.is_host(index)]
+        if any(value in from_data and value in made_here for value in needed):
+            cuts.add(layer)
+            made_here = set()
+        if layer.declaration.on_host:
+            made_here = set()
+        elif layer.declaration.reads_values and any(value in from_data for value in layer.operands):
+            from_data.update(layer.results)
+            made_here.update(layer.results)
+    return cuts
+
+
+def _subgraph(model: Model, layers: Sequence[Layer], later: Sequence[Layer]) -> Subgraph:
+    """Return some layers. The outputs are the values that `later` layers read and the model's outputs."""
+    made = {value for layer in layers for value in layer.results}
+    read = dict.fromkeys(value for layer in layers for value in layer.operands if value not in made)
+    wanted = {value for layer in later for value in layer.operands}
+    inputs = [value for value in read if value.constant is None]
+    outputs = [value for layer in layers for value in layer.results if value in wanted or value.is_output]
+    return Subgraph(model.name, inputs, outputs, layers)
+
+
+def _part_of(layers: Subgraph | Layer, machine: Machine) -> Part:
+    if isinstance(layers, Subgraph):
+        return PlannedPart(layers, machine)
+    if layers.family == "control":
+        return ControlPart(layers, machine, {name: Parts(body, machine) for name, body in layers.bodies.items()})
+    return HostPart(layers, machine)

@@ -6,20 +6,17 @@ import logging
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from time import perf_counter_ns
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perframe.backends.protocol import Backend
 from perframe.backends.refit import Following
 from perframe.errors import InputError
 from perframe.execution.machine import Machine, Values, downloaded
-from perframe.execution.partition import decisive_inputs
 from perframe.execution.report import MemoryUse, StepReport, steps_of
 from perframe.ir import Subgraph, Value
 from perframe.ir.equality import signature
@@ -28,13 +25,12 @@ from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.plan.analysis import Analysis
 from perframe.plan.budget import Budget, Position, Stopwatch
 from perframe.plan.constants import ConstantPool
-from perframe.plan.plan import LEAST_LENT, Plan
+from perframe.plan.plan import Plan
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
-from perframe.tensor import Storage, Tensor
+from perframe.tensor import Array, Tensor
 
 log = logging.getLogger("perframe")
-Array = NDArray[Any]
 MAX_PLANS = 8  # of one part; the plan that was unused for longest is freed
 NO_VALUES: Mapping[Value, Array] = MappingProxyType({})
 MAX_HOST_VALUES = 1024  # an input that decides shapes is part of a plan's key, up to this many elements
@@ -60,7 +56,7 @@ class PlannedPart:
         self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by input shapes; the plan that ran last is at the end
         self._evicted: list[Plan] = []  # plans to free when their last runs are over
         self._names = [value.name for value in model.inputs]
-        self._decisive = decisive_inputs(model)
+        self._decisive = _decisive_inputs(model)
         self._templates = None if self._decisive else _templates_of(model, machine.backend)
         self._to_trace: Shapes | None = None  # shapes that were planned without a template, and may be worth tracing
         self._tracing = Tracing()
@@ -68,7 +64,8 @@ class PlannedPart:
 
     def run_whole(self, values: Values) -> None:
         """Bind, submit, and add the outputs, whose values may still be pending."""
-        plan = self._bound_plan(values)
+        plan = self._plan_for(values)
+        plan.bind(values)
         for segment in plan.segments:
             segment.run_whole()
         values.update(plan.outputs)
@@ -76,7 +73,8 @@ class PlannedPart:
     def advance(self, values: Values) -> Iterator[str]:
         """Submit the steps of one layer at a time, and yield its name."""
         held: list[Tensor] = []
-        plan = self._bound_plan(values, held)
+        plan = self._plan_for(values)
+        plan.bind(values, held)
         for segment in plan.segments:
             begin = 0
             while begin < len(segment):
@@ -96,7 +94,8 @@ class PlannedPart:
             if budget.is_spent:
                 yield
                 watch.lap()
-        plan = self._bound_plan(values, held)
+        plan = self._plan_for(values)
+        plan.bind(values, held)
         budget.spend(watch.lap(), "the inputs")
         for segment in plan.segments:
             at: Position = 0, 0
@@ -109,54 +108,13 @@ class PlannedPart:
                 at = after
         values.update(plan.outputs)
 
-    def _bound_plan(self, values: Values, held: list[Tensor] | None = None) -> Plan:
-        """Return the plan with its inputs bound. If the run is submitted as a whole, arrays may be lent to it.
-        Otherwise `held` receives tensors that reserve the inputs' storage until the run ends.
-        """
-        plan = self._plan_for(values)
-        if not plan.has_begun:
-            plan.begin()
-        try:
-            for name, bound in plan.bound.items():
-                storage = self._storage_of(plan, name, values[name], held)
-                if storage is not bound:
-                    plan.set_input_storage(name, storage)
-        except BaseException:
-            plan.take_back()
-            raise
-        return plan
-
-    def _storage_of(self, plan: Plan, name: str, value: Any, held: list[Tensor] | None) -> Storage:
-        """Return storage from which steps can read an input: the input's own if steps reach it, else a copy's."""
-        if isinstance(value, Tensor):
-            if plan.takes(name, value):
-                return value.data_on_backend
-            storage = plan.copy_input(name, value)
-            if storage is None:
-                return self._storage_of(plan, name, value.download_to_array(), held)
-        else:
-            storage = plan.input_storage(name, value.shape)
-            if held is None and value.nbytes >= LEAST_LENT and plan.lend(name, storage, value):
-                return storage
-            try:
-                storage.upload(value)
-            except InputError as error:
-                raise InputError(f"input {name!r}: {error}") from None
-        if held is not None:
-            held.append(plan.reserve(name, storage))
-        return storage
-
     def hold(self, values: Values) -> None:
         """Replace arrays by tensors with copies of their values, if there is a plan for them: a run begins later, and
         the caller may change the arrays.
         """
         plan = self._plans.get(self._key(values)[0])
-        if plan is not None and plan.has_begun:
-            for name in plan.bound:
-                value = values[name]
-                if isinstance(value, np.ndarray):
-                    with suppress(InputError):  # the run's first step raises it
-                        values[name] = plan.hold(name, value) or value
+        if plan is not None:
+            plan.hold(values)
 
     def plan_ahead(self, values: Values) -> Iterator[str]:
         """Make the plan for these inputs if there is none, layer by layer, and yield the name of each layer. On a GPU
@@ -311,6 +269,17 @@ class PlannedPart:
         self._plans.clear()
         self._evicted.clear()
         self._constants.release()
+
+
+def _decisive_inputs(part: Subgraph) -> list[Value]:
+    """Return the inputs whose values decide shapes: a layer must know these values before it can be planned."""
+    needed: set[Value] = set()
+    for layer in reversed(part.layers):
+        if not needed.isdisjoint(layer.results) and layer.declaration.reads_values:
+            needed.update(layer.operands)
+        host = (value for index, value in enumerate(layer.inputs) if layer.declaration.is_host(index))
+        needed.update(value for value in host if value is not None)
+    return [value for value in part.inputs if value in needed]
 
 
 def _host_value(value: Any) -> Array:

@@ -120,8 +120,8 @@ def _step(
 ) -> StepReport:
     if layer is None:
         return StepReport(name, "", backend, (), (), 0, None, seconds)
-    inputs = [None if value is None else _operand(value.name, known[value]) for value in layer.inputs]
-    outputs = [_operand(value.name, known[value]) for value in layer.results]
+    inputs = [None if value is None else described(value.name, known[value]) for value in layer.inputs]
+    outputs = [described(value.name, known[value]) for value in layer.results]
     reads, writes = ([None if value is None else value.shape for value in values] for values in (inputs, outputs))
     size = sum(value.shape.size * value.dtype.numpy.itemsize for value in (*inputs, *outputs) if value is not None)
     given = [value for value, read in zip(inputs, layer.inputs, strict=True) if read]
@@ -131,7 +131,8 @@ def _step(
     return StepReport(name, layer.op, backend, tuple(reads), tuple(writes), size, operations, seconds)
 
 
-def _operand(name: str, spec: PartialTensor) -> Operand | None:
+def described(name: str, spec: PartialTensor) -> Operand | None:
+    """Describe a value by an operand without storage; None where its shape is not known."""
     if spec.shape is None or not spec.shape.is_static:
         return None
     return Operand(name, spec.shape.to_shape(), spec.dtype, spec.value)

@@ -58,7 +58,7 @@ class Branches:
         trace = Trace(sizes)
         followed = zip(self._names, ranks, self._dims.put(trace.sizes, shapes), strict=True)
         known = {name: shape for name, rank, shape in followed if rank >= 0}
-        decisions, model = settled(self._model, known, self._evaluate)
+        decisions, model = decide_branches(self._model, known, self._evaluate)
         self._known.insert(0, (ranks, trace.arithmetic([]), decisions, model))
         del self._known[MAX_KNOWN:]
         return decisions, model
@@ -81,7 +81,7 @@ def _follows_shapes(model: Model, condition: Value) -> bool:
     return needed.isdisjoint(model.inputs)
 
 
-def settled(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluate) -> tuple[Decisions, Model]:
+def decide_branches(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluate) -> tuple[Decisions, Model]:
     """Return the branches that these input shapes decide, and the model with the chosen bodies in their place. If the
     shapes decide no branch, this is the model itself.
     """
@@ -92,13 +92,13 @@ def settled(model: Model, shapes: Mapping[str, Sequence[int]], evaluate: Evaluat
         if value.name in shapes
     }
     try:
-        decided = _settle(made, known, evaluate)
+        decided = _decide(made, known, evaluate)
     except InferenceError:  # planning raises it again, with the layer's name
         return (), model
     return (decided, made) if decided else ((), model)
 
 
-def _settle(model: Model, known: dict[Value, PartialTensor], evaluate: Evaluate) -> Decisions:
+def _decide(model: Model, known: dict[Value, PartialTensor], evaluate: Evaluate) -> Decisions:
     """Put the chosen bodies in the place of the branches that are decided, and return the decisions."""
     decided = list[tuple[str, str]]()
     waiting = list(model.layers[::-1])

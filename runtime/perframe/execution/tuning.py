@@ -7,17 +7,15 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from perframe.backends import BackendName, backend_type, gl_choices, gl_variants
 from perframe.errors import BackendError, InputError
 from perframe.execution.worker import Worker
+from perframe.graphics import GLContext
 from perframe.importers.loading import load
 from perframe.ir import Model
 from perframe.tensor import BackendType
-
-if TYPE_CHECKING:
-    from perframe.graphics import GLContext
 
 GAIN = 0.95  # of the time before: a variant that saves less is not worth a file
 

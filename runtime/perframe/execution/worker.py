@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import IO, TYPE_CHECKING, Any, TypeVar, overload
-
-from numpy.typing import NDArray
+from typing import IO, Any, Protocol, TypeVar, overload
 
 from perframe.backends import (
     BackendName,
@@ -25,15 +23,13 @@ from perframe.backends import backend_type as backend_type_of
 from perframe.backends.precision import Precision
 from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
-from perframe.execution.control_flow import ControlPart
-from perframe.execution.holding import as_output, hold
-from perframe.execution.inputs import Given, Inputs
+from perframe.execution.inputs import Given, Inputs, hold
 from perframe.execution.layer_check import FLOATS, HALVES, LayerCheck
-from perframe.execution.machine import Machine, Values, downloaded, loaded
+from perframe.execution.machine import Machine, Values, as_output, downloaded, loaded
 from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport, Steps
 from perframe.execution.warming import Warming, check_budget
-from perframe.execution.watchers import watchers
+from perframe.graphics import GLContext
 from perframe.ir import Model
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.passes.prepared import prepared
@@ -42,13 +38,24 @@ from perframe.plan.plan import Fallback
 from perframe.tensor import BackendType, DataType, Tensor, checks
 from perframe.tensor.locks import new_lock
 
-if TYPE_CHECKING:
-    from perframe.graphics import GLContext
-
-log = logging.getLogger("perframe")
-Array = NDArray[Any]
 T = TypeVar("T")
 END = object()
+
+
+class Watcher(Protocol):
+    """An observer of all workers' runs, such as a profile. Called on the scheduling thread; must not schedule runs."""
+
+    def run_begins(self, worker: Worker) -> None:
+        """A run begins: its inputs are checked, and nothing is submitted."""
+
+    def run_submitted(self, worker: Worker) -> None:
+        """All layers of the run are submitted."""
+
+    def worker_ends(self, worker: Worker) -> None:
+        """The worker is being released. Its last run is over, and its plans are still there."""
+
+
+watchers: list[Watcher] = []
 
 
 class Worker:
@@ -84,8 +91,7 @@ class Worker:
         weights: str = DataType.FLOAT32,
         activations: str = DataType.FLOAT32,
     ) -> None:
-        if not isinstance(model, Model):
-            model = loaded(model)
+        model = loaded(model)
         if model.check_file is not None:
             model.check_file()
         self.model = model
@@ -104,7 +110,8 @@ class Worker:
             check = LayerCheck(evaluate, self.backend_type, True, HALVES if precision.has_halves else FLOATS)
         self._check = check
         opened = self._backend, self._host, evaluate, host_runner()
-        machine = Machine(*opened, self._prepare, ControlPart, job_scheduler(), strict, check)
+        prepare = partial(prepared, evaluate=evaluate, backend_type=self.backend_type)
+        machine = Machine(*opened, prepare, job_scheduler(), strict, check)
         self.parts = Parts(model, machine)  # public for tools that look at plans
         self._outputs: dict[str, Any] | None = None
         self._runs = 0
@@ -112,9 +119,6 @@ class Worker:
         self._warming_lock = new_lock()
         self._inputs = Inputs(model, cast)
         self._output_names = model.output_names
-
-    def _prepare(self, model: Model) -> Model:
-        return prepared(model, evaluator(), self.backend_type)
 
     # --- inputs ---
 
@@ -174,8 +178,8 @@ class Worker:
         """Begin a run that advances with each step of the iterator: by one layer, whose name the iterator yields, or by
         as many layers as fit into `budget_ms` milliseconds.
 
-        With a budget each step yields the milliseconds that its layers take, and names the longest piece (`.longest`,
-        `.longest_ms`). The worker learns what each layer takes, and divides one that does not fit. A step waits for
+        With a budget each step yields its milliseconds, and names the layer of its longest submission (`.longest`,
+        `.longest_ms`). The worker learns the time of each layer, and divides one that does not fit. A step waits for
         layers on the CPU, and for those that never ran; a GPU is timed by its own clock, and nothing waits for it.
         Making the plan is part of the run. Arrays are copied in this call, and may change before the first step;
         tensors are read during the run. A later run ends this run, since both share memory: the next step of the
@@ -184,9 +188,9 @@ class Worker:
         with self._lock:
             self._check_open()
             values = self._inputs.gather(inputs, named)
-            hold(values, self.parts, self._guarded)
+            hold(values, self.parts.hold, self._guarded)
         if budget_ms is None:
-            return self._advance(values)
+            return self._steps(values, self.parts.advance(values))
         check_budget(budget_ms)
         return self._spend(values, Budget(budget_ms / 1000))
 
@@ -239,16 +243,11 @@ class Worker:
                 if next(steps, None) is None:
                     break
             yield 0
-        for _ in self._advance(values):
-            yield self._runs
+        yield from (self._runs for _ in self._steps(values, self.parts.advance(values)))
         if not self.ready:
             while not self.ready:
                 yield None
-            for _ in self._advance(values):
-                yield self._runs
-
-    def _advance(self, values: Values) -> Iterator[str]:
-        return self._steps(values, self.parts.advance(values))
+            yield from (self._runs for _ in self._steps(values, self.parts.advance(values)))
 
     def _steps(self, values: Values, steps: Iterator[T]) -> Iterator[T]:
         """Take a step of a run at a time, and keep its outputs after the last."""

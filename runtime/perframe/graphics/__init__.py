@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     import moderngl
 
     GLContext: TypeAlias = moderngl.Context  # the type of the caller's context
+    GLFramebuffer: TypeAlias = moderngl.Framebuffer
+else:  # without importing moderngl
+    GLContext = GLFramebuffer = Any

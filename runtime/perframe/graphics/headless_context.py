@@ -10,12 +10,10 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from perframe.errors import BackendError
-
-if TYPE_CHECKING:
-    from perframe.graphics import GLContext
+from perframe.graphics import GLContext
 
 Context = TypeVar("Context")
 
@@ -52,7 +50,7 @@ def claim_process() -> None:
 
 
 def install_advice() -> str:
-    """How this system gets an OpenGL driver."""
+    """Advice on installing an OpenGL driver on this system."""
     return INSTALL_GL.get(sys.platform, "install an OpenGL driver")
 
 

@@ -1,59 +1,30 @@
 """The host: a frame loop with per-frame hooks, in a window, off screen or without GL. It knows nothing of inference."""
 
-from perframe.host.app import App
-from perframe.host.clock import Clock, ManualClock, SystemClock
-from perframe.host.coroutines import next_frame, seconds
-from perframe.host.failures import Failure
-from perframe.host.frame import Frame
-from perframe.host.guest import attach
-from perframe.host.input import (
-    CloseEvent,
-    Event,
-    Gamepad,
-    GamepadAxisEvent,
-    GamepadButtonEvent,
-    GamepadEvent,
-    Input,
-    KeyEvent,
-    MouseButtonEvent,
-    MouseMoveEvent,
-    ResizeEvent,
-    ScrollEvent,
-    TextEvent,
-)
-from perframe.host.progress import ProgressBar
-from perframe.host.runs import Run
-from perframe.host.script import Script
-from perframe.host.surface import Surface, open_surface
-from perframe.host.tasks import Task
-
-__all__ = [
-    "App",
-    "Clock",
-    "CloseEvent",
-    "Event",
-    "Failure",
-    "Frame",
-    "Gamepad",
-    "GamepadAxisEvent",
-    "GamepadButtonEvent",
-    "GamepadEvent",
-    "Input",
-    "KeyEvent",
-    "ManualClock",
-    "MouseButtonEvent",
-    "MouseMoveEvent",
-    "ProgressBar",
-    "ResizeEvent",
-    "Run",
-    "Script",
-    "ScrollEvent",
-    "Surface",
-    "SystemClock",
-    "Task",
-    "TextEvent",
-    "attach",
-    "next_frame",
-    "open_surface",
-    "seconds",
-]
+from perframe.host.app import App as App
+from perframe.host.coroutines import next_frame as next_frame
+from perframe.host.coroutines import seconds as seconds
+from perframe.host.failures import Failure as Failure
+from perframe.host.frame import Clock as Clock
+from perframe.host.frame import Frame as Frame
+from perframe.host.frame import ManualClock as ManualClock
+from perframe.host.frame import SystemClock as SystemClock
+from perframe.host.guest import attach as attach
+from perframe.host.input import CloseEvent as CloseEvent
+from perframe.host.input import Event as Event
+from perframe.host.input import Gamepad as Gamepad
+from perframe.host.input import GamepadAxisEvent as GamepadAxisEvent
+from perframe.host.input import GamepadButtonEvent as GamepadButtonEvent
+from perframe.host.input import GamepadEvent as GamepadEvent
+from perframe.host.input import Input as Input
+from perframe.host.input import KeyEvent as KeyEvent
+from perframe.host.input import MouseButtonEvent as MouseButtonEvent
+from perframe.host.input import MouseMoveEvent as MouseMoveEvent
+from perframe.host.input import ResizeEvent as ResizeEvent
+from perframe.host.input import ScrollEvent as ScrollEvent
+from perframe.host.input import TextEvent as TextEvent
+from perframe.host.runs import Run as Run
+from perframe.host.script import ProgressBar as ProgressBar
+from perframe.host.script import Script as Script
+from perframe.host.surface import Surface as Surface
+from perframe.host.surface import open_surface as open_surface
+from perframe.host.tasks import Task as Task

@@ -10,27 +10,24 @@ from itertools import count
 from numbers import Integral
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TypeVar, overload
 
 from perframe.errors import BackendError, ClosedError, ContextLostError, InputError, PerframeError
-from perframe.host.clock import Clock, SystemClock
-from perframe.host.failures import Failures
-from perframe.host.frame import Frame, TimeControls, Timeline
+from perframe.graphics import GLContext, GLFramebuffer
+from perframe.host.failures import Failures, show_user_alone
+from perframe.host.frame import Clock, Frame, SystemClock, TimeControls, Timeline
 from perframe.host.input import CloseEvent, Event, Input
-from perframe.host.interrupts import show_user_alone
 from perframe.host.pixels import Pixels, as_path, picture_format, write_picture
 from perframe.host.progress import CompilingBar
 from perframe.host.reload import Reloader
-from perframe.host.script import AnyScript, Script, ScriptList
+from perframe.host.scripts import AnyScript, Hooks, ScriptList
 from perframe.host.surface import Surface, check_surface, open_surface, require_thread
 from perframe.host.watchdog import Watchdog
 from perframe.host.work import TaskControls
 from perframe.tensor.frames import FrameState
 
-if TYPE_CHECKING:
-    import moderngl
-
 log = logging.getLogger("perframe")
+AnyHooks = TypeVar("AnyHooks", bound=Hooks)
 
 
 class App(TimeControls, TaskControls):
@@ -93,7 +90,7 @@ class App(TimeControls, TaskControls):
         return self.surface.ctx is not None
 
     @property
-    def ctx(self) -> moderngl.Context:
+    def ctx(self) -> GLContext:
         """The surface's GL context. Raises BackendError where there is no GL.
 
         A worker with `backend="auto"` takes `ctx=app.surface.ctx`, which is None there.
@@ -103,7 +100,7 @@ class App(TimeControls, TaskControls):
         return ctx
 
     @property
-    def framebuffer(self) -> moderngl.Framebuffer:
+    def framebuffer(self) -> GLFramebuffer:
         """The framebuffer to render into. Raises BackendError where there is no GL."""
         if (framebuffer := self.surface.framebuffer) is None:
             raise _no_gl("framebuffer")
@@ -166,7 +163,12 @@ class App(TimeControls, TaskControls):
                 self.surface.swap()
         return frame
 
-    def add(self, script: AnyScript) -> Script:
+    @overload
+    def add(self, script: AnyHooks) -> AnyHooks: ...
+    @overload
+    def add(self, script: Callable[..., object]) -> Hooks: ...
+
+    def add(self, script: AnyScript) -> Hooks:
         """Add and return a script: its `awake` runs now, its `start` when the next frame begins.
 
         A function becomes a script whose `update` calls it. The function takes `frame`, `app`, or both. If `awake`
@@ -200,7 +202,7 @@ class App(TimeControls, TaskControls):
         self._posted.append(event)
 
     def watch(
-        self, path: str | os.PathLike[str], callback: Callable[[Path], object], owner: Script | None = None
+        self, path: str | os.PathLike[str], callback: Callable[[Path], object], owner: Hooks | None = None
     ) -> None:
         """Call `callback(path)` now, and with `reload` also when the file has changed: to compile a shader again, for
         example. A later error is shown until the file is fixed. `owner` is as for `start_coroutine`.
@@ -321,7 +323,7 @@ class App(TimeControls, TaskControls):
         read = getattr(self.surface, "read_pixels", None)  # a surface of the caller's may have none
         self._last_picture = read() if is_last and self._owns_surface and read is not None else None
 
-    def _cancel(self, owner: Script | None = None) -> None:
+    def _cancel(self, owner: Hooks | None = None) -> None:
         self._cancel_tasks(owner)
         if self._reloader is not None and owner is not None:
             self._reloader.cancel(owner)

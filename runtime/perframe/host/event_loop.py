@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from perframe.host.clock import Clock
+from perframe.host.frame import Clock
 
 log = logging.getLogger("perframe")
 

@@ -1,24 +1,28 @@
-"""What failed in scripts: logged once with its traceback, and shown on the screen."""
+"""Failures of scripts: logged once with their tracebacks, and shown on the screen; and the traceback of Ctrl-C."""
 
 from __future__ import annotations
 
 import logging
+import sys
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from perframe.host.clock import Clock
+from perframe.host.frame import Clock
 from perframe.safety.notebooks import preformatted
 
 log = logging.getLogger("perframe")
-
 SECONDS_ON_SCREEN = 5.0
 _PAPER, _INK = (96, 16, 24), (255, 255, 255)
 _MOST_LINES = 8
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+_INSTALLED = tuple({str(Path(sysconfig.get_path(name)).resolve()) for name in ("purelib", "platlib", "stdlib")})
 
 
 @dataclass
@@ -132,3 +136,27 @@ def _wrap(line: str, width: int, font: Any) -> Iterator[str]:
             longer = f"    {word}"
         short = longer
     yield short
+
+
+def of_user(traceback: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames of this package and of installed ones."""
+    if traceback is None:
+        return None
+    rest = of_user(traceback.tb_next)
+    if str(Path(traceback.tb_frame.f_code.co_filename).resolve()).startswith((_PACKAGE, *_INSTALLED)):
+        return rest
+    return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
+
+
+def show_user_alone(interrupt: KeyboardInterrupt) -> None:
+    """Let Python print this interrupt, if nothing catches it, with the frames of the user's files alone."""
+    previous = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        if error is interrupt:
+            traceback = of_user(traceback)
+            error.__traceback__ = traceback
+            error.__notes__ = []  # which hook or run it was
+        previous(kind, error, traceback)
+
+    sys.excepthook = hook

@@ -15,7 +15,7 @@ from perframe.host.app import App
 from perframe.host.blitting import Area, Blitter
 from perframe.host.input import Event
 from perframe.host.pixels import Pixels
-from perframe.host.script import AnyScript
+from perframe.host.scripts import AnyScript
 
 if TYPE_CHECKING:
     import moderngl

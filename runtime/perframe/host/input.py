@@ -1,13 +1,13 @@
 """Events from a window or a test, and the state of keys, mouse and gamepads that follows from them.
 
 Positions are pixels of the framebuffer, from its top left corner. Keys and buttons have names: "a", "space",
-"left_shift", "f1"; "left", "right", "middle", "4". Keys are those of an American keyboard; `TextEvent` has what was
+"left_shift", "f1"; "left", "right", "middle", "4". Keys are those of an American keyboard; `TextEvent` has the text
 typed on the user's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 
@@ -130,7 +130,7 @@ class Input:
     keys_released: set[str] = field(default_factory=set)
     """Keys that went up in this frame."""
     text: str = ""
-    """What was typed in this frame."""
+    """Text typed in this frame."""
     buttons: set[str] = field(default_factory=set)
     """Mouse buttons that are down."""
     buttons_pressed: set[str] = field(default_factory=set)
@@ -181,3 +181,28 @@ def _hold(name: str, pressed: bool, repeat: bool, down: set[str], newly: set[str
     down.add(name)
     if not repeat:
         newly.add(name)
+
+
+@dataclass(frozen=True)
+class GamepadState:
+    """A gamepad's name, its axes from -1 to 1, and the buttons that are down."""
+
+    name: str
+    axes: Mapping[str, float] = field(default_factory=dict)
+    buttons: frozenset[str] = frozenset()
+
+
+def changes(before: Mapping[int, GamepadState], after: Mapping[int, GamepadState]) -> Iterator[Event]:
+    """The events between the earlier and the current state of the gamepads."""
+    for number in before.keys() - after.keys():
+        yield GamepadEvent(number, False, before[number].name)
+    for number, state in after.items():
+        old = before.get(number)
+        if old is None:
+            yield GamepadEvent(number, True, state.name)
+            old = GamepadState(state.name)
+        for button in sorted(old.buttons ^ state.buttons):
+            yield GamepadButtonEvent(number, button, button in state.buttons)
+        for axis, value in state.axes.items():
+            if value != old.axes.get(axis):
+                yield GamepadAxisEvent(number, axis, value)

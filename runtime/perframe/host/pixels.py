@@ -6,14 +6,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from perframe.errors import ClosedError, InputError, MissingFolderError
-
-if TYPE_CHECKING:
-    import moderngl
+from perframe.graphics import GLContext, GLFramebuffer
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 FORMATS = {"": "PNG", ".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP", ".bmp": "BMP"}  # by suffix
@@ -44,14 +42,14 @@ def upright(pixels: Pixels) -> Pixels:
     return rgba
 
 
-def is_released(ctx: moderngl.Context) -> bool:
+def is_released(ctx: GLContext) -> bool:
     """Whether somebody has released the context."""
     import moderngl
 
     return isinstance(ctx.mglo, moderngl.InvalidObject)
 
 
-def require_context(ctx: moderngl.Context) -> None:
+def require_context(ctx: GLContext) -> None:
     """Raise ClosedError if somebody has released the context."""
     if is_released(ctx):
         raise ClosedError(
@@ -60,7 +58,7 @@ def require_context(ctx: moderngl.Context) -> None:
         )
 
 
-def draw(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer, pixels: Pixels) -> None:
+def draw(ctx: GLContext, framebuffer: GLFramebuffer, pixels: Pixels) -> None:
     """Draw a picture into a framebuffer, from its lower left corner."""
     require_context(ctx)
     height, width, _ = pixels.shape
@@ -70,7 +68,7 @@ def draw(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer, pixels: Pixel
     texture.release()
 
 
-def read_screen(ctx: moderngl.Context, screen: moderngl.Framebuffer, size: tuple[int, int]) -> Pixels:
+def read_screen(ctx: GLContext, screen: GLFramebuffer, size: tuple[int, int]) -> Pixels:
     """Return a window's colors, top row first. Waits for the GPU.
 
     They are read from a copy, because moderngl reads a window's own framebuffer at the size that it had first.
@@ -84,7 +82,7 @@ def read_screen(ctx: moderngl.Context, screen: moderngl.Framebuffer, size: tuple
 
 
 @contextmanager
-def _bound(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer) -> Iterator[moderngl.Framebuffer]:
+def _bound(ctx: GLContext, framebuffer: GLFramebuffer) -> Iterator[GLFramebuffer]:
     """Bind a framebuffer in the block, and release it at the end. While a window's own framebuffer is bound, moderngl
     cannot copy below GL 4.5.
     """
@@ -97,7 +95,7 @@ def _bound(ctx: moderngl.Context, framebuffer: moderngl.Framebuffer) -> Iterator
         framebuffer.release()
 
 
-def read(framebuffer: moderngl.Framebuffer) -> Pixels:
+def read(framebuffer: GLFramebuffer) -> Pixels:
     """Return a framebuffer's colors, top row first. Waits for the GPU."""
     width, height = framebuffer.size
     rows = np.frombuffer(framebuffer.read(components=3, alignment=1), np.uint8).reshape(height, width, 3)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from perframe.host.frame import Frame
-from perframe.host.script import Script
 from perframe.tensor.compilation import compiling
 
 _PAPER, _INK, _BAR = (16, 18, 24), (236, 238, 242), (70, 110, 200)
@@ -16,19 +14,11 @@ _PAPER, _INK, _BAR = (16, 18, 24), (236, 238, 242), (70, 110, 200)
 PATIENCE = 0.5  # seconds of compiling before an app shows it
 
 
-class HasProgress(Protocol):
-    """A worker, as the host sees it."""
-
-    @property
-    def progress(self) -> float:
-        """The share of the work that is done, from 0 to 1."""
-
-
 class CompilingBar:
     """Draws a bar along the bottom of a window while kernels are compiling. Other surfaces may be recorded."""
 
     def __init__(self) -> None:
-        self._picture = _Picture()
+        self._picture = ProgressPicture()
 
     def show(self, surface: Any) -> None:
         """Draw the bar, if the surface shows progress and kernels have been compiling for a moment."""
@@ -36,32 +26,7 @@ class CompilingBar:
             surface.draw_over(self._picture.of("compiling kernels", compiling.share, surface.size))
 
 
-class ProgressBar(Script):
-    """A script that draws a bar along the bottom of the surface while a worker's kernels are compiled. In a window the
-    app does that itself.
-
-    It draws nothing once they are compiled, and begins again when new ones are needed. `text` stands on the bar.
-    """
-
-    is_overlay = True
-
-    def __init__(self, worker: HasProgress, text: str = "compiling kernels") -> None:
-        self.worker, self.text = worker, text
-        self.shown = False
-        """Whether the bar is on the screen."""
-        self._picture = _Picture()
-
-    def render(self, _frame: Frame) -> None:
-        """Draw the bar."""
-        progress = self.worker.progress
-        self.shown = progress < 1
-        draw_over = getattr(self.app.surface, "draw_over", None)  # a surface of the caller's may have none
-        if not self.shown or draw_over is None:
-            return
-        draw_over(self._picture.of(self.text, progress, self.app.size))
-
-
-class _Picture:
+class ProgressPicture:
     """The picture of a bar. It is drawn again when the bar has grown."""
 
     def __init__(self) -> None:

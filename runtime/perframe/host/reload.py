@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 
 from perframe.errors import InputError
 from perframe.host.failures import Failures
-from perframe.host.script import FunctionScript, Script, ScriptList, name_of
+from perframe.host.scripts import FunctionScript, Hooks, ScriptList, name_of
 from perframe.host.watching import FileWatcher
 
 log = logging.getLogger("perframe")
@@ -37,7 +37,7 @@ class Reloader:
         self._modules: dict[Path, ModuleType] = {}
         self._callbacks: list[tuple[Path, Callable[[Path], object], object | None]] = []
 
-    def add(self, script: Script) -> None:
+    def add(self, script: Hooks) -> None:
         """Watch the file of a script's class or function."""
         code = _code_of(script)
         module = sys.modules.get(code.__module__)
@@ -191,7 +191,7 @@ def _run_at_once(statement: ast.stmt) -> list[ast.AST]:
     return [statement]
 
 
-def _code_of(script: Script) -> Any:
+def _code_of(script: Hooks) -> Any:
     return script.function if isinstance(script, FunctionScript) else type(script)
 
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, Protocol, get_args
 
 from perframe.errors import InputError
-from perframe.host.clock import Clock
-from perframe.host.frame import is_number
-from perframe.host.tasks import Task
+from perframe.host.frame import Clock, is_number
+from perframe.host.tasks import Task, TaskList
 from perframe.tensor.frames import current_frame
 
 Policy = Literal["newest", "queue", "skip"]
@@ -115,25 +114,16 @@ class Run(Task[Any]):
             close()
 
 
-class RunList:
+class RunList(TaskList[Run]):
     """The runs of all workers. A worker has one run at a time; `policy` says what happens to a run that is asked for
     meanwhile: the newest one waits and replaces an older one that waits, all wait in a queue, or it is skipped.
-
-    `fails` is called with a run's name and its error, and returns whether the loop continues.
     """
 
-    def __init__(self, fails: Callable[[str, Exception], bool]) -> None:
-        self._fails = fails
-        self._runs: list[Run] = []  # in the order in which they were asked for
-
-    def __iter__(self) -> Iterator[Run]:
-        return iter(tuple(self._runs))
-
-    def add(self, run: Run, policy: Policy) -> None:
+    def request(self, run: Run, policy: Policy) -> None:
         """Add a run. Runs that it replaces, or the run itself if it is skipped, are canceled."""
         if policy not in get_args(Policy):
             raise InputError(f"policy is one of {', '.join(get_args(Policy))}, and got {policy!r}")
-        others = [other for other in self._runs if other.worker is run.worker and not other.done]
+        others = [other for other in self if other.worker is run.worker and not other.done]
         if others and policy == "skip":
             run.cancel()
             return
@@ -142,17 +132,17 @@ class RunList:
                 if not other.has_begun:
                     other.cancel()
         run.take_inputs()
-        self._runs.append(run)
+        self.add(run)
 
     def current(self) -> list[Run]:
         """The run of each worker, the highest priority first."""
         first: dict[int, Run] = {}
-        for run in self._runs:
+        for run in self:
             if not run.done:
                 first.setdefault(id(run.worker), run)
         return sorted(first.values(), key=lambda run: -run.priority)
 
-    def step(self, budget_ms: float | None) -> None:
+    def step_within(self, budget_ms: float | None) -> None:
         """Let each worker's run advance, the highest priority first. A run waits if the milliseconds that all share
         are not enough for its own after those before it; the first one always advances.
         """
@@ -163,16 +153,6 @@ class RunList:
         for run in self.current():
             if spent and budget_ms is not None and spent + run.budget_ms > budget_ms:
                 continue
-            try:
-                run.step()
-            except Exception as error:
-                if not self._fails(run.name, error):
-                    raise
+            self._step(run)
             spent += run.latest_ms
-        self._runs = [run for run in self._runs if not run.done]
-
-    def cancel(self, owner: object | None = None) -> None:
-        """Cancel the runs of `owner`, or all runs."""
-        for run in self:
-            if owner is None or run.owner is owner:
-                run.cancel()
+        self._remove_done()

@@ -6,14 +6,14 @@ import logging
 from collections.abc import Sequence
 from numbers import Integral
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from perframe.errors import BackendError, InputError
+from perframe.graphics import GLContext, GLFramebuffer
 from perframe.host.input import Event
-
-if TYPE_CHECKING:
-    import moderngl
-    import numpy as np
+from perframe.host.pixels import Pixels, fit
 
 log = logging.getLogger("perframe")
 
@@ -22,12 +22,12 @@ class Surface(Protocol):
     """The surface that a loop draws into. `perframe.App` calls the methods in the order of this class."""
 
     @property
-    def ctx(self) -> moderngl.Context | None:
+    def ctx(self) -> GLContext | None:
         """The GL context, or None where there is no GL."""
         ...
 
     @property
-    def framebuffer(self) -> moderngl.Framebuffer | None:
+    def framebuffer(self) -> GLFramebuffer | None:
         """The framebuffer to render into, or None where there is no GL."""
         ...
 
@@ -89,7 +89,7 @@ def require_thread(surface: Surface) -> None:
 
 
 def check_surface(surface: Surface) -> Surface:
-    """Return a caller's surface. Raises InputError for what is none."""
+    """Return a caller's surface. Raises InputError for anything else."""
     missing = [
         name for name in ("size", "should_close", "poll_events", "begin_frame", "swap") if not hasattr(surface, name)
     ]
@@ -128,8 +128,6 @@ def open_surface(size: tuple[int, int], title: str, headless: bool | None = None
         return _open_headless(size)
     except BackendError as error:
         log.warning("drawing without GL: %s", error)
-    from perframe.host.blank import BlankSurface
-
     return BlankSurface(size)
 
 
@@ -147,3 +145,46 @@ def _open_headless(size: tuple[int, int]) -> Surface:
     except ImportError as error:
         raise BackendError(f"no OpenGL: {error}; reinstall moderngl") from error
     return HeadlessSurface(size)
+
+
+class BlankSurface:
+    """A surface that shows nothing, and keeps the picture of `present`."""
+
+    ctx = None
+    framebuffer = None
+    should_close = False
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        self.size = size
+        self._pixels: Pixels | None = None
+
+    def poll_events(self) -> list[Event]:
+        """Return no events: this surface has none."""
+        return []
+
+    def begin_frame(self) -> None:
+        """Forget the picture."""
+        self._pixels = None
+
+    def present(self, pixels: np.ndarray[Any, Any]) -> None:
+        """Keep a copy of the picture, stretched to the surface. Raises InputError if it is not a picture."""
+        self._pixels = fit(pixels, self.size).copy()
+
+    def draw_over(self, pixels: Pixels) -> None:
+        """Copy a picture over the lower left corner."""
+        picture = self.read_pixels()
+        picture[picture.shape[0] - pixels.shape[0] :, : pixels.shape[1]] = pixels
+        self._pixels = picture
+
+    def read_pixels(self) -> Pixels:
+        """This frame's picture; black if there is none."""
+        if self._pixels is None:
+            return np.zeros((self.size[1], self.size[0], 3), np.uint8)
+        return self._pixels.copy()
+
+    def swap(self) -> None:
+        """Do nothing: there is no screen."""
+
+    def release(self) -> None:
+        """Forget the picture."""
+        self._pixels = None

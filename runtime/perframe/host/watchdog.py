@@ -1,5 +1,5 @@
-"""Says which line holds a frame: the window of a script that never gives the frame back looks as if it had crashed.
-While kernels compile, it says so instead.
+"""Warns of frames that take too long, with the line that runs: such a window looks as if it had crashed. While kernels
+compile, the warning says so instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tells when files change. Needs watchfiles (the extra `reload`)."""
+"""Reports changed files. Needs watchfiles (the extra `reload`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perframe.errors import MissingExtraError
 
-_MILLISECONDS_BETWEEN_LOOKS = 1000  # if the system tells nothing, as on some network drives
+_MILLISECONDS_BETWEEN_LOOKS = 1000  # where the system reports no changes, as on some network drives
 
 
 class FileWatcher:

@@ -15,18 +15,8 @@ import numpy as np
 
 from perframe.errors import BackendError, PerframeError
 from perframe.graphics.headless_context import claim_process, install_advice, making_contexts, versions
+from perframe.host import input as events
 from perframe.host import pixels as picture
-from perframe.host.gamepads import GamepadState, changes
-from perframe.host.input import (
-    CloseEvent,
-    Event,
-    KeyEvent,
-    MouseButtonEvent,
-    MouseMoveEvent,
-    ResizeEvent,
-    ScrollEvent,
-    TextEvent,
-)
 from perframe.host.pixels import Pixels
 
 # Headless contexts on Linux are EGL's. If a thread with a current EGL context makes a GLX context current, X ends the
@@ -79,8 +69,8 @@ class Window:
             self.ctx = moderngl.get_context()
         self.framebuffer = self.ctx.screen
         self._size = self._reported = glfw.get_framebuffer_size(self._handle)
-        self._events: list[Event] = []
-        self._gamepads: dict[int, GamepadState] = {}
+        self._events: list[events.Event] = []
+        self._gamepads: dict[int, events.GamepadState] = {}
         self._polls = 0
         self._windowed: tuple[int, int, int, int] | None = None  # x, y, width, height before full screen
         self._shown = False
@@ -133,7 +123,7 @@ class Window:
             self._windowed = None
         self.vsync = self._vsync  # some systems forget the interval
 
-    def poll_events(self) -> list[Event]:
+    def poll_events(self) -> list[events.Event]:
         """Return the events since the last call."""
         glfw.poll_events()
         reported = glfw.get_framebuffer_size(self._handle)
@@ -141,10 +131,10 @@ class Window:
             self._reported = reported
             self._on_resize(self._handle, *reported)
         gamepads = self._read_gamepads()
-        self._events += changes(self._gamepads, gamepads)
+        self._events += events.changes(self._gamepads, gamepads)
         self._gamepads = gamepads
-        events, self._events = self._events, []
-        return events
+        taken, self._events = self._events, []
+        return taken
 
     def begin_frame(self) -> None:
         """Make the context current, bind the window's framebuffer at its present size, and clear it to black."""
@@ -197,31 +187,31 @@ class Window:
 
     def _on_key(self, _handle: Any, key: int, scancode: int, action: int, modifiers: int) -> None:
         name = _KEYS.get(key, f"scancode_{scancode}")
-        self._events.append(KeyEvent(name, action != glfw.RELEASE, action == glfw.REPEAT, _modifiers(modifiers)))
+        self._events.append(events.KeyEvent(name, action != glfw.RELEASE, action == glfw.REPEAT, _modifiers(modifiers)))
 
     def _on_text(self, _handle: Any, codepoint: int) -> None:
-        self._events.append(TextEvent(chr(codepoint)))
+        self._events.append(events.TextEvent(chr(codepoint)))
 
     def _on_mouse_button(self, _handle: Any, button: int, action: int, modifiers: int) -> None:
         name = _BUTTONS.get(button, str(button + 1))
         position = self._in_pixels(*glfw.get_cursor_pos(self._handle))
-        self._events.append(MouseButtonEvent(name, action == glfw.PRESS, position, _modifiers(modifiers)))
+        self._events.append(events.MouseButtonEvent(name, action == glfw.PRESS, position, _modifiers(modifiers)))
 
     def _on_mouse_move(self, _handle: Any, x: float, y: float) -> None:
-        self._events.append(MouseMoveEvent(self._in_pixels(x, y)))
+        self._events.append(events.MouseMoveEvent(self._in_pixels(x, y)))
 
     def _on_scroll(self, _handle: Any, right: float, up: float) -> None:
-        self._events.append(ScrollEvent((right, up)))
+        self._events.append(events.ScrollEvent((right, up)))
 
     def _on_resize(self, _handle: Any, width: int, height: int) -> None:
         if width and height and (width, height) != self._size:  # glfw reports 0×0 for a minimized window
             self._size = (width, height)
-            self._events.append(ResizeEvent(self._size))
+            self._events.append(events.ResizeEvent(self._size))
 
     def _on_close(self, _handle: Any) -> None:
-        self._events.append(CloseEvent())
+        self._events.append(events.CloseEvent())
 
-    def _read_gamepads(self) -> dict[int, GamepadState]:
+    def _read_gamepads(self) -> dict[int, events.GamepadState]:
         """The gamepads. New ones are looked for once in a while, because that takes longer."""
         numbers = range(glfw.JOYSTICK_LAST + 1) if self._polls % _POLLS_BETWEEN_SCANS == 0 else tuple(self._gamepads)
         self._polls += 1
@@ -232,7 +222,7 @@ class Window:
                 name = known.name if known else glfw.get_gamepad_name(number) or ""
                 axes = {axis: round(state.axes[index], 3) for index, axis in _PADS["AXIS"].items()}
                 down = frozenset(button for index, button in _PADS["BUTTON"].items() if state.buttons[index])
-                states[number] = GamepadState(name, axes, down)
+                states[number] = events.GamepadState(name, axes, down)
         return states
 
     def _in_pixels(self, x: float, y: float) -> tuple[float, float]:

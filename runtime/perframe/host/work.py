@@ -10,10 +10,9 @@ from perframe.errors import InputError
 from perframe.host.coroutines import CoroutineTask
 from perframe.host.event_loop import FrameLoop
 from perframe.host.frame import Timeline, is_number
-from perframe.host.pending import PendingResult, ReadbackTask, ScheduleTask
 from perframe.host.runs import Policy, Run, RunList, RunsInSlices
-from perframe.host.script import Script
-from perframe.host.tasks import Task, TaskList
+from perframe.host.scripts import Hooks
+from perframe.host.tasks import PendingResult, ReadbackTask, ScheduleTask, Task, TaskList
 
 T = TypeVar("T")
 
@@ -42,7 +41,7 @@ class TaskControls(ABC):
         """Raise ClosedError after a release, and BackendError in another thread."""
 
     def start_coroutine(
-        self, coroutine: Coroutine[Any, Any, T], name: str | None = None, owner: Script | None = None
+        self, coroutine: Coroutine[Any, Any, T], name: str | None = None, owner: Hooks | None = None
     ) -> Task[T]:
         """Run a coroutine in the loop: at once up to its first `await`, from then on once a frame.
 
@@ -57,7 +56,7 @@ class TaskControls(ABC):
         return task
 
     def when_done(
-        self, readback: PendingResult[T], callback: Callable[[T], object], owner: Script | None = None
+        self, readback: PendingResult[T], callback: Callable[[T], object], owner: Hooks | None = None
     ) -> Task[T]:
         """Call `callback` with the result of a readback at the beginning of the first frame that finds it done.
 
@@ -73,7 +72,7 @@ class TaskControls(ABC):
         steps: Iterable[object],
         budget_ms: float = 2.0,
         on_done: Callable[[], object] | None = None,
-        owner: Script | None = None,
+        owner: Hooks | None = None,
     ) -> Task[None]:
         """Take steps of an iterator, such as `worker.schedule_iterable(x)`, for `budget_ms` milliseconds a frame.
 
@@ -98,7 +97,7 @@ class TaskControls(ABC):
         deadline_ms: float | None = None,
         source: Any = None,
         on_done: Callable[[Run], object] | None = None,
-        owner: Script | None = None,
+        owner: Hooks | None = None,
     ) -> Run:
         """Run a worker over as many frames as it needs, `budget_ms` milliseconds in each: after `late_update` and
         before `render`.
@@ -118,7 +117,7 @@ class TaskControls(ABC):
         """
         self._require_open()
         run = Run(worker, inputs, budget_ms, self._timeline.clock, priority, deadline_ms, source, on_done, owner)
-        self._runs.add(run, policy)
+        self._runs.request(run, policy)
         return run
 
     def _expected_ms(self) -> float:
@@ -138,9 +137,9 @@ class TaskControls(ABC):
     def _spend(self) -> None:
         """Let schedules and runs continue within their milliseconds: after the updates of a frame."""
         self._schedules.step()
-        self._runs.step(self.budget_ms)
+        self._runs.step_within(self.budget_ms)
 
-    def _cancel_tasks(self, owner: Script | None) -> None:
+    def _cancel_tasks(self, owner: Hooks | None) -> None:
         """Cancel the tasks of a script, or all tasks but those of asyncio, which end with their event loop."""
         self._schedules.cancel(owner)
         self._runs.cancel(owner)

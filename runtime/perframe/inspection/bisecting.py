@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from perframe.backends import BackendName, backend_type, waiting_for_kernels
 from perframe.errors import PerframeError
-from perframe.execution.layer_check import FLOATS, apart
+from perframe.execution.layer_check import apart
 from perframe.execution.worker import Worker
+from perframe.graphics import GLContext
 from perframe.ir import Array, Layer, Model
 from perframe.passes import preparations
 from perframe.tensor import BackendType, Tensor
-
-if TYPE_CHECKING:
-    from perframe.graphics import GLContext
 
 SHOWN = 4  # of the layers that a pass made
 
@@ -51,27 +49,21 @@ class Culprit:
 
 
 def culprit(
-    load: Loading,
-    inputs: Mapping[str, Any],
-    wanted: Mapping[str, Array],
-    backend: BackendName = BackendType.CPU,
-    ctx: GLContext | None = None,
-    limit: float = FLOATS,
+    load: Loading, inputs: Mapping[str, Any], wanted: Mapping[str, Array], backend: BackendName = BackendType.CPU
 ) -> Culprit | None:
-    """Return the pass from which on the outputs are not `wanted` any more, within `limit` of the largest value.
+    """Return the pass from which on the outputs are not `wanted` any more, within rounding.
 
     None if the outputs are right with all passes, or wrong without any. Loads and runs the model some ten times. Raises
     the PassError of a pass that fails.
     """
-
-    backend = backend_type(backend, ctx)
+    backend = backend_type(backend)
 
     def fails(model: Model) -> bool:
         try:
-            found = outputs_of(model, inputs, backend, ctx)
+            found = outputs_of(model, inputs, backend)
         except PerframeError:
             return True
-        return not all(_agrees(name, found[name], wanted[name], limit) for name in found if name in wanted)
+        return not all(_agrees(name, found[name], wanted[name]) for name in found if name in wanted)
 
     def at_load(runs: int) -> Model:
         model = load(stop_after=runs)
@@ -101,7 +93,7 @@ def culprit(
 
 
 def outputs_of(
-    model: Model, inputs: Mapping[str, Any], backend: BackendName, ctx: GLContext | None
+    model: Model, inputs: Mapping[str, Any], backend: BackendName, ctx: GLContext | None = None
 ) -> dict[str, Array]:
     """Run a model once as a user runs it, and return its outputs that are tensors, by name."""
     with waiting_for_kernels(), Worker(model, backend, ctx) as worker:
@@ -110,10 +102,10 @@ def outputs_of(
         return {name: value.download_to_array() for name, value in values.items() if isinstance(value, Tensor)}
 
 
-def _agrees(name: str, found: Array, wanted: Array, limit: float) -> bool:
+def _agrees(name: str, found: Array, wanted: Array) -> bool:
     if found.shape != wanted.shape or found.dtype.kind != wanted.dtype.kind:
         return False
-    return apart(Layer("Identity", name, [name], [name]), name, found, wanted.astype(found.dtype), limit).agrees
+    return apart(Layer("Identity", name, [name], [name]), name, found, wanted.astype(found.dtype)).agrees
 
 
 def _first(most: int, fails: Callable[[int], bool]) -> int:

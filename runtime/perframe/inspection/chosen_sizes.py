@@ -108,7 +108,7 @@ def _slots(model: Model, known: Mapping[str, int]) -> dict[str, str]:
 
 
 def _kind(name: Any, axis: int, shape: Sequence[Any]) -> str:
-    """What a dim is likely to be, by its name and its place."""
+    """The likely kind of a dim, by its name and its place."""
     word = name.lower() if isinstance(name, str) else ""
     for kind, parts in (("batch", _BATCH), ("text", _TEXT), ("side", _SIDE)):
         if any(part in word for part in parts):

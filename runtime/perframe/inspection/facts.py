@@ -8,17 +8,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from perframe.backends import unsupported_on_gl
+from perframe.backends.operand import Operand
 from perframe.errors import PerframeError
+from perframe.execution.report import described
 from perframe.importers.loading import load
 from perframe.inspection.chosen_sizes import choose_sizes
-from perframe.inspection.placement import placements
 from perframe.ir import Layer, Model
 from perframe.ir.dims import check_dims, shape_with
 from perframe.ir.report import OptimizationReport
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.passes.work import Specs, multiply_adds, spec_in
+from perframe.tensor import BackendType
 
 Dims = list[int | str | None] | None
+HOST = "on the host: "
+CPU, GPUS = str(BackendType.CPU), (str(BackendType.GPU_COMPUTE), str(BackendType.GPU_PIXEL))
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class LayerFacts:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What `inspect` found. `operators` counts layers by operator, before the passes (in the file) and after. `sizes`
+    """Facts about a model. `operators` counts layers by operator, before the passes (in the file) and after. `sizes`
     are those of open dims in all costs.
     """
 
@@ -165,3 +170,31 @@ def _values(values: Sequence[Any]) -> list[ValueFacts]:
 def _operators(before: Model, after: Model) -> dict[str, list[int]]:
     was, now = (Counter(layer.op for layer in model.layers) for model in (before, after))
     return {op: [was[op], now[op]] for op in sorted({*was, *now})}
+
+
+def placements(layer: Layer, specs: Specs | None) -> dict[str, str]:
+    """For each backend the reason why the layer runs elsewhere; "" if it runs there.
+
+    A reason that begins with HOST does not count as a fallback: on every backend the layer belongs on the host.
+    """
+    if layer.on_host:
+        return {CPU: "", **dict.fromkeys(GPUS, f"{HOST}shape arithmetic")}
+    if layer.declaration.alias:
+        return {CPU: "", **dict.fromkeys(GPUS, "")}  # the same data: there is nothing to run
+    if layer.family == "control":
+        return {CPU: "", **dict.fromkeys(GPUS, f"{HOST}it chooses or repeats layers, which run on the backend")}
+    if layer.declaration.on_host:
+        return {CPU: "", **dict.fromkeys(GPUS, f"{HOST}the shape of its output depends on values")}
+    return {CPU: "", **dict.fromkeys(GPUS, _reason(layer, specs))}
+
+
+def _reason(layer: Layer, specs: Specs | None) -> str:
+    inputs = [None if value is None else described(value.name, spec_in(specs, value)) for value in layer.inputs]
+    outputs = [described(value.name, spec_in(specs, value)) for value in layer.results]
+    known: Sequence[Operand | None] = [x for x, value in zip(inputs, layer.inputs, strict=True) if value is not None]
+    if None in known or None in outputs:
+        return "?"  # a shape is not known before the run
+    try:
+        return unsupported_on_gl(layer, inputs, [value for value in outputs if value is not None]) or ""
+    except PerframeError as error:
+        return str(error)

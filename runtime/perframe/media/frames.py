@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 BT709 = 1
 UNSPECIFIED = 2
 BT601 = 6
-_RGB = 0
 _LIMITED = 1
 _SCALER_MATRICES = {1: 1, 4: 4, 5: 5, 6: 5, 7: 7, 9: 9, 10: 9}  # H.273 to swscale's own numbers
 
@@ -73,7 +72,7 @@ def is_turned(frame: VideoFrame) -> bool:
 
 
 def _orientation(frame: VideoFrame) -> tuple[Any, bool]:
-    """How a stored frame becomes upright: slices of its rows and columns, and whether these are exchanged then.
+    """The slices of rows and columns that make a stored frame upright, and whether the axes are exchanged afterwards.
 
     The display matrix maps a stored (x, y) to the shown (a x + c y, b x + d y). Telephones turn films by it, and their
     front cameras mirror.

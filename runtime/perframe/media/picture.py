@@ -141,7 +141,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     beside = path_beside(path)
     try:
         write(beside)
-        settle(beside, path)
+        put_in_place(beside, path)
     except OSError as error:
         raise InputError(f"{str(path)!r} cannot be written: {error}") from error
     finally:
@@ -174,7 +174,7 @@ def remove_unfinished(folder: Path) -> None:
                 path.unlink()
 
 
-def settle(beside: Path, path: Path) -> None:
+def put_in_place(beside: Path, path: Path) -> None:
     """Put a finished file in its place when it is on the disk."""
     with open(beside, "rb+") as file:
         os.fsync(file.fileno())

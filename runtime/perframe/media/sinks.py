@@ -20,10 +20,10 @@ _BEHIND = 4  # pictures that may wait for the thread
 
 
 class Sink(ABC):
-    """Takes pictures. `with` finishes it, or abandons it after an error: what was begun then leaves nothing behind."""
+    """Takes pictures. `with` finishes it, or abandons it after an error, and removes unfinished files."""
 
     name: str
-    """What errors call it."""
+    """The name in error messages."""
 
     @abstractmethod
     def write(self, picture: Picture | Pixels) -> None:
@@ -93,7 +93,7 @@ class FileSink(Sink):
         self._raise()
 
     def abandon(self) -> None:
-        """Leave no file, or what was there before. A folder keeps the pictures that it has."""
+        """Leave no file, or the earlier one. A folder keeps the pictures that it has."""
         self._end(abandons=True)
 
     def _end(self, abandons: bool) -> None:
@@ -116,7 +116,7 @@ class FileSink(Sink):
             self._undo() if self._abandons else self._close()
         except Exception as error:  # it is raised where pictures are handed over
             try:
-                with suppress(OSError):  # a disk that has become read-only: the user hears of the first error
+                with suppress(OSError):  # a disk that has become read-only: the first error is raised
                     self._undo()
             finally:
                 with self._changed:
@@ -141,7 +141,7 @@ class FileSink(Sink):
         """Put the file in its place."""
 
     def _undo(self) -> None:
-        """Remove what was begun."""
+        """Remove unfinished files."""
 
 
 class PictureSink(FileSink):

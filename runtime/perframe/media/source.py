@@ -108,7 +108,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The name in error messages."""
         return self.feed.name
 
     @property
@@ -220,7 +220,9 @@ def draw_source(draw: Callable[[float], Pixels], rate: float | Fraction = RATE, 
 def open_feed(
     name: str | Path, enough: Size | None = None, rate: float | Fraction | None = None, one_size: bool = False
 ) -> Feed:
-    """What `open_source` reads. With `one_size` a film whose size changes keeps its first. Raises as it does."""
+    """Open the feed of a name that `open_source` takes; raises as it does. With `one_size` all pictures of a film have
+    the size of the first.
+    """
     if not isinstance(name, (str, os.PathLike)):
         raise InputError(f"a source is {_KINDS}, by its name or path, not {name!r}")
     if enough is not None and not _is_size(enough):
@@ -234,7 +236,7 @@ def open_feed(
 
         return CameraFeed(rest or "0", enough)
     if kind == "screen":
-        from perframe.media.screens import ScreenFeed
+        from perframe.media.videos import ScreenFeed
 
         return ScreenFeed(_region(rest) if rest else None, **given)
     if kind == "scene":

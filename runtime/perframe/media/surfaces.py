@@ -1,15 +1,14 @@
-"""What an app has drawn, as a texture, without leaving the GPU."""
+"""The picture that an app has drawn, as a texture, without leaving the GPU."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from perframe.graphics import GLContext
+from perframe.graphics import GLContext
 
 
 class SurfaceTexture:
-    """A texture with what was drawn into a framebuffer, so that a network sees the scene that the app draws.
+    """A texture with the picture of a framebuffer, so that a network sees the scene that the app draws.
 
     `ctx` is the moderngl context, and `size` the framebuffer's width and height. The first row is the bottom one, and a
     TextureConverter knows it: a region is `TextureTransform(region=(x, y, width, height))` from the picture's top left.

@@ -10,14 +10,14 @@ from typing import Any
 from perframe.errors import InputError
 from perframe.media.feeds import RATE
 from perframe.media.frames import Colors, tag, yuv_frame
-from perframe.media.picture import PICTURES, VIDEOS, Picture, Size, path_beside, remove_stale, settle
+from perframe.media.picture import PICTURES, VIDEOS, Picture, Size, path_beside, put_in_place, remove_stale
 from perframe.media.sinks import FileSink, FolderSink, PictureSink, Sink, WindowSink
 from perframe.media.source import as_rate
 from perframe.media.videos import require_av
 
 _CODECS = {".webm": "libvpx-vp9", ".avi": "mpeg4"}  # H.264 elsewhere
 _OPTIONS = {  # pictures leave in the order in which they come, so that videos can be joined
-    "libx264": {"bf": "0", "x264-params": "force-cfr=1"},  # what it says is the rate, and not that of our ticks
+    "libx264": {"bf": "0", "x264-params": "force-cfr=1"},  # the file names the rate, not that of our ticks
     "libvpx-vp9": {"b": "0", "auto-alt-ref": "0", "lag-in-frames": "0", "row-mt": "1", "cpu-used": "5"},
     "mpeg4": {"qscale": "3", "flags": "+qscale", "global_quality": "354"},
 }
@@ -110,7 +110,7 @@ class VideoSink(FileSink):
         if self._container is not None:
             self._container.mux(self._stream.encode())
             self._container.close()
-            settle(self._beside, self.path)
+            put_in_place(self._beside, self.path)
 
     def _undo(self) -> None:
         if self._container is not None:

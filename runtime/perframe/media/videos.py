@@ -1,23 +1,24 @@
-"""Videos and cameras, which PyAV reads."""
+"""Videos, cameras and screens."""
 
 from __future__ import annotations
 
 import sys
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
+from io import SEEK_END
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from perframe.errors import InputError, MissingExtraError
 from perframe.media.feeds import RATE, Feed
 from perframe.media.frames import Colors, is_turned, pixel_aspect, rgb_of
-from perframe.media.lengths import missing_bytes
 from perframe.media.picture import Picture, Size, covering
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ _TOLERANCE = 0.5  # seconds by which a file's length may be wrong
 _ROUNDING = 0.00125  # seconds: containers round times to milliseconds
 _FASTEST = 240  # pictures a second that a film may have
 _PACKETS_FOR_A_RATE = 100
+Region = tuple[int, int, int, int]
+_SEGMENT = bytes.fromhex("18538067")  # of Matroska and WebM
+_MOST_BOXES = 100_000
 
 
 class VideoFeed(Feed):
@@ -159,7 +163,7 @@ class VideoFeed(Feed):
     def _decode(self, begin: int) -> Iterator[tuple[int, Picture | None]]:
         """All pictures with their index, from the one before `begin` that needs no other; None for a damaged one."""
         times = self._times if begin or "_times" in self.__dict__ else []  # to play it, nobody needs to count
-        origin, read = times[0] if times else None, 0
+        first_pts, read = times[0] if times else None, 0
         exact = covering(self._film_size, self._enough) if self._one_size else None
         with self._open() as container:
             stream = container.streams.video[0]
@@ -172,11 +176,11 @@ class VideoFeed(Feed):
                 for frame in decode(packet):
                     index, time = read, float(read / self.rate)
                     if frame.pts is not None and frame.time_base is not None:
-                        if origin is None:
-                            origin = frame.pts
+                        if first_pts is None:
+                            first_pts = frame.pts
                         if times and times[0] is not None:
                             index = bisect_left(times, frame.pts)  # type: ignore[type-var]
-                        time = float((frame.pts - origin) * frame.time_base)
+                        time = float((frame.pts - first_pts) * frame.time_base)
                     read += 1
                     picture = None
                     if not frame.is_corrupt:
@@ -271,3 +275,111 @@ def require_av(purpose: str) -> Any:
     except ImportError as error:
         raise MissingExtraError("PyAV", "video", purpose) from error
     return av
+
+
+class ScreenFeed(Feed):
+    """A region of the desktop: x, y, width, height in pixels from its top left corner; or all of the first screen.
+
+    Raises InputError where there is no screen or the region has no pixels, and MissingExtraError without mss.
+    """
+
+    is_live = True
+
+    def __init__(self, region: Region | None = None, rate: Fraction = Fraction(30)) -> None:
+        self.name, self.rate, self._region = "the screen", rate, region
+        if region is not None and min(region[2:]) < 1:
+            raise InputError(f"a region of the screen is x, y, width, height; {region} has no pixels")
+        try:
+            import mss
+        except ImportError as error:
+            raise MissingExtraError("mss", "screen", "reading the screen") from error
+        self._mss: Any = mss
+
+    def pictures(self, first: int = 0) -> Iterator[Picture]:
+        """The screen, `rate` times a second."""
+        began = time.perf_counter()
+        index = 0
+        try:
+            with self._mss.MSS() as screens:
+                area: Any = screens.monitors[1]
+                if self._region is not None:
+                    area = dict(zip(("left", "top", "width", "height"), self._region, strict=True))
+                while True:
+                    now = time.perf_counter() - began
+                    shot = screens.grab(area)
+                    bgra = np.frombuffer(shot.raw, np.uint8).reshape(shot.height, shot.width, 4)
+                    yield Picture(np.ascontiguousarray(bgra[..., 2::-1]), index, now)
+                    index += 1
+                    time.sleep(max(0.0, float(index / self.rate) - (time.perf_counter() - began)))
+        except (self._mss.ScreenShotError, OSError, IndexError) as error:
+            raise InputError(f"the screen cannot be read: {error}") from error
+
+
+def missing_bytes(path: Path) -> int:
+    """The bytes that a Matroska, MP4, QuickTime, AVI or WAV file lacks at its end; 0 where that cannot be known."""
+    with open(path, "rb") as file:
+        length = file.seek(0, SEEK_END)
+        file.seek(0)
+        head = file.read(12)
+        if head[:4] == b"\x1a\x45\xdf\xa3":
+            end = _matroska_end(file)
+        elif head[:4] == b"RIFF" and head[8:] in (b"AVI ", b"WAVE"):
+            end = _riff_end(file)
+        elif head[4:8] in (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"):
+            end = _boxes_end(file, length)
+        else:
+            return 0
+    return max(0, end - length)
+
+
+def _riff_end(file: BinaryIO) -> int:
+    """The end of the last RIFF chunk. Long films have several; a program that was killed leaves a size of 0."""
+    at = 0
+    for _ in range(_MOST_BOXES):
+        file.seek(at)
+        head = file.read(8)
+        size = int.from_bytes(head[4:], "little")
+        if head[:4] != b"RIFF" or size in (0, 0xFFFFFFFF):
+            break
+        at += 8 + size + size % 2
+    return at
+
+
+def _matroska_end(file: BinaryIO) -> int:
+    """The end of the segment; 0 for one that was streamed, whose length nobody knew."""
+    file.seek(4)
+    size, _ = _variable_number(file)
+    file.seek(size, 1)
+    if file.read(4) != _SEGMENT:
+        return 0
+    size, is_known = _variable_number(file)
+    return file.tell() + size if is_known else 0
+
+
+def _variable_number(file: BinaryIO) -> tuple[int, bool]:
+    """A number of EBML, and whether it is one: all ones mean that nobody knows it."""
+    first = file.read(1)
+    if not first or not first[0]:
+        return 0, False
+    extra = 8 - first[0].bit_length()
+    rest = file.read(extra)
+    bits = 7 * (extra + 1)
+    number = int.from_bytes(first + rest, "big") & ((1 << bits) - 1)
+    return number, len(rest) == extra and number != (1 << bits) - 1
+
+
+def _boxes_end(file: BinaryIO, length: int) -> int:
+    """The end of the last box of an MP4 file."""
+    at = 0
+    for _ in range(_MOST_BOXES):
+        if at + 8 > length:
+            break
+        file.seek(at)
+        head = file.read(16)
+        size = int.from_bytes(head[:4], "big")
+        if size == 1:
+            size = int.from_bytes(head[8:16], "big")
+        if size < 8 or not head[4:8].isalnum():  # to the end of the file, or no box: other bytes may follow the film
+            break
+        at += size
+    return at

@@ -1,4 +1,4 @@
-"""The milliseconds that a run may take in a frame, and what steps are expected to take of them."""
+"""The milliseconds that a run may take in a frame, and the expected time of each step."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import math
 from dataclasses import dataclass, field
 from time import perf_counter
 
-SMOOTHING = 0.3  # the share of a new measurement in what a step is expected to take
-FIRST_PARTS = 32  # a step that has not run before is tried with such a part of its rows
-LEAST_PARTS = 8  # a step is not divided for less than such a part of the frame's milliseconds: each piece costs a wait
+SMOOTHING = 0.3  # the weight of a new measurement in the expected time of a step
+FIRST_PARTS = 32  # the first submission of a step that has never run has 1/32 of its rows
+LEAST_PARTS = 8  # a step is not divided for less than 1/8 of the frame's milliseconds: each submission costs a wait
 
 Position = tuple[int, int]  # a step of a segment, and the first of its rows that has not run
-Piece = tuple[int, int] | int  # some rows of a step, as the first and their number; or the end of whole steps
+Submission = tuple[int, int] | int  # a part of a run: (first row, rows) of one step, or the end of whole steps
 
 
 class Spent(float):
     """The milliseconds that a run takes in one frame: measured, or expected where a GPU has not reported yet. `longest`
-    is the layer of the longest piece that was measured since the last frame, or is expected in this one, and
+    is the layer of the longest submission that was measured since the last frame, or is expected in this one, and
     `longest_ms` its milliseconds. `is_last` says whether the run is over.
     """
 
@@ -26,18 +26,18 @@ class Spent(float):
     is_last: bool = False
 
 
-_slices = itertools.count()
+_frames = itertools.count()
 
 
 @dataclass
 class Budget:
-    """The seconds that a run may take in a frame. `slice` numbers the frames."""
+    """The seconds that a run may take in a frame. `frame` numbers the frames."""
 
     seconds: float
     spent: float = 0.0
     longest: str = ""
     longest_seconds: float = 0.0
-    slice: int = field(default_factory=_slices.__next__)
+    frame: int = field(default_factory=_frames.__next__)
 
     @property
     def left(self) -> float:
@@ -50,18 +50,18 @@ class Budget:
         return self.spent >= self.seconds
 
     def spend(self, seconds: float, what: str) -> None:
-        """Note what a piece of the run took."""
+        """Count the seconds of a submission."""
         self.spent += seconds
         self.note(seconds, what)
 
     def note(self, seconds: float, what: str) -> None:
-        """Note what a piece took whose seconds are counted already."""
+        """Note the seconds of a submission that is counted already."""
         if seconds >= self.longest_seconds:
             self.longest, self.longest_seconds = what, seconds
 
     def refill(self) -> Spent:
-        """Begin another frame. Returns what the last one took."""
-        self.slice = next(_slices)
+        """Begin another frame. Returns the time used in the last one."""
+        self.frame = next(_frames)
         taken = Spent(self.spent * 1000)
         taken.longest, taken.longest_ms = self.longest, self.longest_seconds * 1000
         self.spent = self.longest_seconds = 0.0
@@ -70,15 +70,15 @@ class Budget:
 
 
 class StepCosts:
-    """What each step of a segment is expected to take, in seconds; infinite before the step has run."""
+    """The expected seconds of each step of a segment; infinite before the step has run."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
-        self.error = 0.0  # the usual difference of what a piece takes from what is expected, as a share of that
+        self.error = 0.0  # the usual difference between measured and expected seconds, relative to the expected ones
 
-    def piece(self, at: Position, rows: int, count: int, budget: Budget) -> Piece | None:
-        """What of the `count` steps fits into the rest of the frame, from `at` on, where a step of `rows` rows waits.
-        None if nothing fits: the frame's first piece runs in any case.
+    def next(self, at: Position, rows: int, count: int, budget: Budget) -> Submission | None:
+        """Return the next submission, which fits into the rest of the frame. It begins at `at`, in a step of `rows`
+        rows; the segment has `count` steps. None if nothing fits: only the frame's first submission runs in any case.
         """
         if not self.seconds:
             self.seconds = [math.inf] * count
@@ -99,18 +99,18 @@ class StepCosts:
             return row, max(some, 1)
         return (row, some) if some * expected * LEAST_PARTS >= rows * budget.seconds else None
 
-    def expected(self, step: int, piece: Piece, rows: int) -> float:
-        """The expected time of a piece that begins with `step`, a step of `rows` rows."""
-        if isinstance(piece, int):
-            return sum(self.seconds[step:piece])
-        return self.seconds[step] * piece[1] / rows
+    def expected(self, step: int, submission: Submission, rows: int) -> float:
+        """The expected seconds of a submission that begins with `step`, a step of `rows` rows."""
+        if isinstance(submission, int):
+            return sum(self.seconds[step:submission])
+        return self.seconds[step] * submission[1] / rows
 
-    def learn_piece(self, step: int, piece: Piece, rows: int, measured: float) -> None:
-        """Note what a piece took."""
-        if isinstance(piece, int):
-            self.learn(step, piece, measured)
+    def learn(self, step: int, submission: Submission, rows: int, measured: float) -> None:
+        """Learn from the measured seconds of a submission."""
+        if isinstance(submission, int):
+            self.learn_steps(step, submission, measured)
         else:
-            self.learn_rows(step, piece[1], rows, measured)
+            self.learn_rows(step, submission[1], rows, measured)
 
     def _end_of(self, begin: int, count: int, left: float) -> int:
         total, end = self.seconds[begin], begin + 1
@@ -119,8 +119,8 @@ class StepCosts:
             end += 1
         return end
 
-    def learn(self, begin: int, end: int, measured: float) -> None:
-        """Note what steps took together: each is expected to take the share of it that was expected before."""
+    def learn_steps(self, begin: int, end: int, measured: float) -> None:
+        """Learn from the seconds of several steps together. Their expected seconds keep their ratios."""
         expected = sum(self.seconds[begin:end])
         if not math.isfinite(expected) or expected <= 0:
             self.seconds[begin:end] = [measured / (end - begin)] * (end - begin)
@@ -130,7 +130,7 @@ class StepCosts:
         self.seconds[begin:end] = [cost * factor for cost in self.seconds[begin:end]]
 
     def learn_rows(self, step: int, some: int, rows: int, measured: float) -> None:
-        """Note what some rows of a step took."""
+        """Learn from the seconds of some rows of a step."""
         whole, expected = measured * rows / some, self.seconds[step]
         if not math.isfinite(expected) or expected <= 0:
             self.seconds[step] = whole
@@ -139,7 +139,7 @@ class StepCosts:
         self.seconds[step] = expected + SMOOTHING * (whole - expected)
 
     def _note(self, ratio: float) -> None:
-        """Note what a piece took, as a share of what was expected. One hold-up counts as no more than a doubling."""
+        """Note the ratio of measured to expected seconds. A single stall counts as no more than a doubling."""
         self.error += SMOOTHING * (min(abs(ratio - 1), 1.0) - self.error)
 
 

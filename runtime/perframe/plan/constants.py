@@ -1,4 +1,4 @@
-"""Constants on the backends of a worker, as they are and as operands that are derived from them for kernels. Workers
+"""Constants on the backends of a worker, unchanged and as operands that are derived from them for kernels. Workers
 that have the same arrays share both where their backends share memory.
 """
 
@@ -7,22 +7,18 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
-
-from numpy.typing import NDArray
 
 from perframe.backends.operand import Make, Operand
 from perframe.backends.protocol import Backend
 from perframe.ir import Value
 from perframe.ir.sizes.partial import PartialTensor
-from perframe.tensor import DataType, Storage
+from perframe.tensor import Array, DataType, Storage
 from perframe.tensor.locks import new_lock
 
 log = logging.getLogger("perframe")
-Array = NDArray[Any]
 Key = tuple[int, Hashable, str]  # an array's number, the memory in which the operand lies, and the kind
 LEAST_HALVED = 256  # elements: a smaller constant stays float32, since half of it is not worth a program of its own
-AS_IT_IS = ""  # the kind of operand that is not derived
+UNCHANGED = ""  # the kind of an operand that is not derived
 
 
 class SharedOperand:
@@ -91,7 +87,7 @@ class ConstantPool:
         def made() -> Operand:
             return self._uploaded(backend, value, array)
 
-        return self._operand(backend, value, AS_IT_IS, made).storage
+        return self._operand(backend, value, UNCHANGED, made).storage
 
     def derived(self, backend: Backend, value: Value, array: Array, kind: str, make: Make) -> Operand:
         """Return the operand that `make` derives from a constant, on a backend. All callers share one operand of each
@@ -120,7 +116,7 @@ class ConstantPool:
         return self._made[key]
 
     def _uploaded(self, backend: Backend, value: Value, array: Array) -> Operand:
-        """A constant, or what is derived from it, on a backend. A warning says which weights stay float32 against the
+        """Put a constant, or an array derived from it, on a backend. Warns of weights that stay float32 against the
         user's wish.
         """
         is_weight = self._is_weight(value)
@@ -139,14 +135,14 @@ class ConstantPool:
         """The bytes of (all constants of the model, constants that kernels read unchanged, derived operands). The first
         two share memory where they can.
         """
-        derived = as_they_are = 0
+        derived = unchanged = 0
         for (_, _, kind), operand in self._made.items():
             size = operand.shape.size * operand.storage.element_bytes
-            if kind == AS_IT_IS:
-                as_they_are += size
+            if kind == UNCHANGED:
+                unchanged += size
             else:
                 derived += size
-        return sum(value.nbytes for value in self._constants.values()), as_they_are, derived
+        return sum(value.nbytes for value in self._constants.values()), unchanged, derived
 
     def stay_whole(self, backend: Backend) -> tuple[str, ...]:
         """The names of constants that a backend keeps in float32 against the user's wish."""

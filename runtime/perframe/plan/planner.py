@@ -7,25 +7,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
-
-from numpy.typing import NDArray
 
 from perframe.backends.operand import Make, Operand, StorageRange
 from perframe.backends.protocol import Backend, Placing, Step, Workspace
 from perframe.errors import FallbackError
 from perframe.ir import Layer, Subgraph, Value
 from perframe.ir.sizes.partial import PartialTensor
-from perframe.plan.analysis import Analysis
+from perframe.plan.analysis import Analysis, wide_layers_on_host
 from perframe.plan.constants import ConstantPool
-from perframe.plan.placement import wide_layers_on_host
 from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
 from perframe.plan.sharing import Placed, Sharing
-from perframe.tensor import DataType, Storage, Tensor
+from perframe.tensor import Array, DataType, Storage, Tensor
 
 log = logging.getLogger("perframe")
-Array = NDArray[Any]
 
 _reported: set[tuple[str, str]] = set()
 
@@ -52,10 +47,9 @@ class Planner:
         }
         self._owned: list[Storage] = []
         self._segments: list[Segment | Transfer] = []
-        self._inputs: dict[str, Operand] = {}
+        self._inputs: list[tuple[Operand, Backend]] = []
         self._live: list[tuple[str, int]] = []
         self._fallbacks: list[Fallback] = []
-        self._homes: dict[str, Backend] = {}
         self._host_layers: frozenset[Layer] = frozenset()
         self.made: Plan  # after the last step of `advance`
 
@@ -88,8 +82,8 @@ class Planner:
             )
         self._ends = self._analysis.ends if self._sharing is None else self._sharing.ends
         for value in model.inputs:
-            self._homes[value.name] = self._input_home(value, layers, backends)
-            self._inputs[value.name] = self._lasting(value, self._homes[value.name])
+            reader = self._reader(value, layers, backends)
+            self._inputs.append((self._lasting(value, reader), reader))
         for index, (layer, backend) in enumerate(zip(layers, backends, strict=True)):
             self._lower(index, layer, backend)
             yield layer.name
@@ -227,7 +221,7 @@ class Planner:
         self._fall_back(layer, reason)
         return self._host
 
-    def _input_home(self, value: Value, layers: Sequence[Layer], backends: Sequence[Backend]) -> Backend:
+    def _reader(self, value: Value, layers: Sequence[Layer], backends: Sequence[Backend]) -> Backend:
         """Choose where to upload a model's input: to the backend if any layer reads it there, else to the host. Where
         both read it, the host has it first, for to read it back would wait.
         """
@@ -347,7 +341,7 @@ class Planner:
         workspaces = list(self._workspaces.values())
         for workspace in workspaces:
             workspace.end_plan()
-        bound = [operand.storage for operand in self._inputs.values() if operand.has_storage]
+        bound = [operand.storage for operand, _ in self._inputs if operand.has_storage]
         shared = [tensor.data_on_backend for tensor in outputs.values()]
         shared += [segment.source for segment in self._segments if isinstance(segment, Transfer)]
         for segment in self._segments:
@@ -356,6 +350,6 @@ class Planner:
                 segment.program = segment.backend.program(segment.steps)
                 segment.access.reads = bound
                 segment.access.writes = [s for s in shared if s.backend_type == where and s not in bound]
-        plan = Plan(self._segments, self._inputs, self._homes, outputs, self._owned, workspaces, lambda: self._live)
+        plan = Plan(self._segments, self._inputs, outputs, self._owned, workspaces, lambda: self._live)
         plan.fallbacks = self._fallbacks
         return plan

@@ -29,7 +29,7 @@ from perframe.tensor import Tensor, TensorShape
 from perframe.tensor.locks import new_lock
 
 MAX_TEMPLATES = 12  # of one part
-PATIENCE = 4  # a part is traced no more after so many jobs in a row without a use of any template
+PATIENCE = 4  # jobs in a row without a use of any template, after which a part is traced no more
 CHANGES: tuple[Callable[[int], int], ...] = (  # expected changes of sizes; a batch of one often stays one
     lambda size: size,
     lambda size: 2 * size,
@@ -86,12 +86,13 @@ class Template:
     def __init__(self, trace: Trace, plan: Plan, backend: Following) -> None:
         (segment,) = plan.segments
         assert isinstance(segment, Segment) and plan.program is not None
-        self.ranks = tuple(len(value.shape) for value in plan.inputs.values())
+        self.ranks = tuple(len(value.shape) for value in plan.inputs)
         self.used = 0  # the count of uses of all templates at the last use of this one
         self.steps, self.layers_of_steps = segment.steps, segment.layers
         self._results = list[int]()
         self.inputs = [
-            (name, self._note(value.shape), value.dtype, plan.bound.get(name)) for name, value in plan.inputs.items()
+            (value.name, self._note(value.shape), value.dtype, value.storage if value.has_storage else None)
+            for value in plan.inputs
         ]
         self.outputs = [
             (name, self._note(tensor.shape), tensor.dtype, tensor.data_on_backend)
@@ -125,23 +126,23 @@ class FittedPlan(Plan):
     def __init__(self, template: Template, sized: SizedProgram, backend: Backend) -> None:
         """`sized` holds the program, the storages and the numbers of this plan."""
         numbers, storages = sized.numbers, sized.storages
-        inputs: dict[str, Operand] = {}
+        inputs = list[Operand]()
         for name, where, dtype, planned in template.inputs:
             storage = None if planned is None else storages[id(planned)]
-            inputs[name] = Operand(name, _new(TensorShape, numbers[where]), dtype, storage=storage)
+            inputs.append(Operand(name, _new(TensorShape, numbers[where]), dtype, storage=storage))
         outputs = {
             name: Tensor.over(storages[id(planned)], _new(TensorShape, numbers[where]), dtype, name)
             for name, where, dtype, planned in template.outputs
         }
-        reads = [operand.storage for operand in inputs.values() if operand.has_storage]
+        reads = [operand.storage for operand in inputs if operand.has_storage]
         access = Access(reads, [tensor.data_on_backend for tensor in outputs.values()])
         segment = Segment(backend, template.steps, template.layers_of_steps, access, sized.program)
-        homes, owned = dict.fromkeys(inputs, backend), list(storages.values())
 
         def live() -> list[tuple[str, int]]:
             return list(zip(template.layers, sized.live(), strict=True))
 
-        super().__init__([segment], inputs, homes, outputs, owned, [sized.workspace], live)
+        read = [(operand, backend) for operand in inputs]
+        super().__init__([segment], read, outputs, list(storages.values()), [sized.workspace], live)
 
 
 @dataclass(frozen=True)

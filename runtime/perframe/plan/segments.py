@@ -6,32 +6,27 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 from time import perf_counter_ns
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import KEPT, Access, Backend, Measured, Program, Step, TimedProgram, TimedRun
-from perframe.plan.budget import Budget, Piece, Position, StepCosts, Stopwatch
+from perframe.plan.budget import Budget, Position, StepCosts, Stopwatch, Submission
 from perframe.tensor import BackendType, Storage
 from perframe.tensor.frames import WITHIN_A_MODEL, current_frame
 
-Array = NDArray[Any]
-
-
-SLICES_AHEAD = 3  # the GPU may have the work of so many frames
-MOST_PIECES = 1 << 14  # timed pieces of steps that are kept until they are taken
+FRAMES_AHEAD = 3  # frames whose submissions a GPU may still have to finish
+MAX_TIMED_PARTS = 1 << 14  # times of parts of steps that are kept until `take_runs`
 
 
 @dataclass(frozen=True)
 class _Begun:
-    """A piece that a GPU has not reported yet."""
+    """A submission that a GPU has not finished yet."""
 
     work: Measured
-    slice: int
+    frame: int
     step: int
-    piece: Piece
+    submission: Submission
     rows: int
     begin: int  # nanoseconds of `perf_counter_ns`
 
@@ -47,7 +42,7 @@ class Segment:
     program: Program | None = None
     costs: StepCosts = field(default_factory=StepCosts)
     _begun: deque[_Begun] = field(default_factory=deque)
-    _pieces: deque[TimedRun] = field(default_factory=lambda: deque(maxlen=MOST_PIECES))
+    _timed_parts: deque[TimedRun] = field(default_factory=lambda: deque(maxlen=MAX_TIMED_PARTS))
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -64,7 +59,7 @@ class Segment:
 
     def spend(self, at: Position, budget: Budget) -> Position:
         """Submit as many whole steps as the budget covers, or some rows of one step. Returns the next position: `at`
-        if nothing fits into the rest of the frame, or if a GPU still has the work of earlier frames.
+        if nothing fits into the rest of the frame, or if a GPU has not finished earlier frames.
 
         It waits for the CPU, and for steps that never ran. A GPU reports later.
         """
@@ -72,46 +67,46 @@ class Segment:
         if not self._learn(budget):
             return at
         step, rows = at[0], self.program.rows(at[0])
-        piece = self.costs.piece(at, rows, len(self.steps), budget)
-        if piece is None:
+        submission = self.costs.next(at, rows, len(self.steps), budget)
+        if submission is None:
             return at
-        expected, provisional = self.costs.expected(step, piece, rows), self.program.is_provisional
-        end, some = (piece, None) if isinstance(piece, int) else (step + 1, piece)
+        expected, provisional = self.costs.expected(step, submission, rows), self.program.is_provisional
+        end, some = (submission, None) if isinstance(submission, int) else (step + 1, submission)
         wait, begin = not math.isfinite(expected), perf_counter_ns()
         work = self.backend.measure(self.program, step, end, self.access, some, wait)
         seconds = work.seconds
         if seconds is None:
-            self._begun.append(_Begun(work, budget.slice, step, piece, rows, begin))
+            self._begun.append(_Begun(work, budget.frame, step, submission, rows, begin))
             budget.spend(expected, self.layers[step])
         else:
             if not provisional:
-                self._learn_piece(step, piece, rows, seconds, begin)
+                self._learn_from(step, submission, rows, seconds, begin)
             budget.spend(seconds, self.layers[step])
         return (end, 0) if some is None or sum(some) >= rows else (step, sum(some))
 
     def _learn(self, budget: Budget) -> bool:
-        """Learn from pieces that have ended. Returns whether the GPU keeps up."""
+        """Learn from submissions that have finished. Returns whether the GPU keeps up."""
         while self._begun:
             begun = self._begun[0]
             seconds = begun.work.seconds
             if seconds is None:
-                return len({one.slice for one in self._begun} - {budget.slice}) < SLICES_AHEAD
-            self._learn_piece(begun.step, begun.piece, begun.rows, seconds, begun.begin)
+                return len({one.frame for one in self._begun} - {budget.frame}) < FRAMES_AHEAD
+            self._learn_from(begun.step, begun.submission, begun.rows, seconds, begun.begin)
             budget.note(seconds, self.layers[begun.step])
             self._begun.popleft()
         return True
 
-    def _learn_piece(self, step: int, piece: Piece, rows: int, seconds: float, begin: int) -> None:
-        """Learn from a piece. The program times whole steps itself, and knows nothing of pieces."""
-        self.costs.learn_piece(step, piece, rows, seconds)
-        if self.backend.times_steps and not isinstance(piece, int):
+    def _learn_from(self, step: int, submission: Submission, rows: int, seconds: float, begin: int) -> None:
+        """Learn from a submission. The program itself times whole steps only."""
+        self.costs.learn(step, submission, rows, seconds)
+        if self.backend.times_steps and not isinstance(submission, int):
             stamps = np.array([begin, begin + seconds * 1e9])
-            self._pieces.append(TimedRun(step, stamps, (*piece, rows)))
+            self._timed_parts.append(TimedRun(step, stamps, (*submission, rows)))
 
     def take_runs(self, wait: bool = False) -> list[TimedRun]:
         """Return the timed runs since the last call, if the backend times steps. `wait` blocks for a GPU's times."""
-        pieces = [self._pieces.popleft() for _ in range(len(self._pieces))]
-        return [*(self.program.take_runs(wait) if isinstance(self.program, TimedProgram) else []), *pieces]
+        parts = [self._timed_parts.popleft() for _ in range(len(self._timed_parts))]
+        return [*(self.program.take_runs(wait) if isinstance(self.program, TimedProgram) else []), *parts]
 
     def run(self, begin: int, end: int) -> None:
         """Submit some of the steps."""

@@ -1,6 +1,6 @@
-"""Values that lie within other values: the parts of a join and the pieces of a cut need no copies.
+"""Values that lie within other values: the parts of a join and the slices of a cut need no copies.
 
-A kernel writes a part of a join straight into its range of the output, and reads a piece of a cut in the input. Such a
+A kernel writes a part of a join straight into its range of the output, and reads a slice of a cut in the input. Such a
 value has (outer, own) elements within (outer, total) elements. If `outer` is 1, the value is a range of the other's
 storage, and any kernel can write and read it. Otherwise its rows have gaps between them, and all kernels that write or
 read it must take gaps. A layer may also overwrite a value that it is the last to read, if its kernel reads no element
@@ -163,7 +163,7 @@ class Sharing:
 
     def _overwrite(self) -> None:
         """Let layers overwrite values that they are the last to read."""
-        settled = self._fixed | {value for part, within in self.within.items() for value in (part, within.whole)}
+        placed = self._fixed | {value for part, within in self.within.items() for value in (part, within.whole)}
         over: dict[Value, Value] = {}
         for layer, ends in zip(self._analysis.layers, self._analysis.ends, strict=True):
             at = self._backend.overwrites(layer) if ends else None
@@ -172,7 +172,7 @@ class Sharing:
             out, roots = layer.output, [None if v is None else self._analysis.root(v) for v in layer.inputs]
             old = roots[at]
             free = old is not None and old in ends and old in self._makers and roots.count(old) == 1
-            if old is not None and free and settled.isdisjoint((old, out)) and self._alike(old, out):
+            if old is not None and free and placed.isdisjoint((old, out)) and self._alike(old, out):
                 over[out] = over.get(old, old)
                 self.within[out] = Placed(over[out], 0, self._row(out))
 

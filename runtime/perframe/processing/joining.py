@@ -1,4 +1,6 @@
-"""Parts of a video, one after another, with the sound of the source. No picture is encoded again."""
+"""Joins parts of a video, and adds the sound of the source. No picture is encoded again; sound is, if the container
+cannot hold its codec.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,20 @@ from heapq import merge
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from perframe.errors import InputError
 from perframe.media.picture import write_whole
 from perframe.media.videos import require_av
-from perframe.processing.sound import add_encoder, encoded
 
 log = logging.getLogger("perframe")
-
 Stamped = tuple[float, int, Any]
 """Seconds, the stream's number, and a packet: in this order they are written."""
-_LEAD_IN = Fraction(1, 10)  # seconds: encoders of sound begin up to so much before their first sample
+_LEAD_IN = Fraction(1, 10)  # seconds: encoders of sound begin at most this much before their first sample
 _IN_STEP = Fraction(3, 100)  # seconds by which sound may begin early or late in a container that has no times
+_ENCODERS = {".webm": ("libopus",), ".avi": ("libmp3lame", "ac3", "mp2")}  # the first that PyAV has; AAC elsewhere
+_USUAL_RATE = 48_000
+_GAPS_A_SECOND = 50  # a hole in the sound that is shorter than 1/50 s is a clock's inaccuracy
 
 
 @dataclass(frozen=True)
@@ -80,25 +85,25 @@ def _pictures(av: Any, parts: Sequence[tuple[Fraction, Path]], stream: Any, shif
 def _tracks(
     av: Any, stack: ExitStack, target: Any, suffix: str, sound: Sound, copies: bool
 ) -> tuple[Fraction, list[Iterator[Stamped]]]:
-    """By how much all pictures come later, and the packets of each track of sound."""
+    """Return the delay of all pictures in seconds, and the packets of each track of sound."""
     with _opened(av, sound.path) as file:
         found = [(each.index, _start(each)) for each in file.streams.audio]
     if not found:
         return Fraction(0), []
-    lead = sound.begin - min(start for _, start in found)  # sound that is heard before the first picture
+    lead = sound.begin - min(start for _, start in found)  # sound before the first picture
     has_times = suffix != ".avi"
     shift = lead if has_times and lead > _LEAD_IN else Fraction(0)
     tracks: list[Iterator[Stamped]] = []
     for number, (index, start) in enumerate(found, 1):
         source = stack.enter_context(_opened(av, sound.path))  # each track is read at its own speed
-        heard = source.streams[index]
-        name = heard.codec_context.name
+        track = source.streams[index]
+        name = track.codec_context.name
         is_known = copies and name in target.supported_codecs
         if is_known and (has_times or abs(sound.begin - start) <= _IN_STEP):
-            stream = target.add_stream_from_template(heard)
-            tracks.append(_copied(source, heard, stream, shift - sound.begin, sound.end, number))
+            stream = target.add_stream_from_template(track)
+            tracks.append(_copied(source, track, stream, shift - sound.begin, sound.end, number))
         else:
-            stream = add_encoder(av, target, suffix, heard)
+            stream = add_encoder(av, target, suffix, track)
             why = (
                 f"it cannot hold {name}"
                 if name not in target.supported_codecs
@@ -106,9 +111,9 @@ def _tracks(
             )
             log.warning("the sound is encoded again for %s, as %s: %s", suffix, stream.codec_context.name, why)
             begin = start if has_times else sound.begin
-            packets = encoded(av, source, heard, stream, begin, sound.end)
+            packets = encoded(av, source, track, stream, begin, sound.end)
             tracks.append(_moved(packets, stream, begin - sound.begin + shift, number))
-        stream.metadata.update(heard.metadata)  # its language
+        stream.metadata.update(track.metadata)  # its language
     return shift, tracks
 
 
@@ -117,9 +122,9 @@ def _start(stream: Any) -> Fraction:
 
 
 def _copied(
-    source: Any, heard: Any, stream: Any, shift: Fraction, end: Fraction | None, number: int
+    source: Any, track: Any, stream: Any, shift: Fraction, end: Fraction | None, number: int
 ) -> Iterator[Stamped]:
-    for packet in source.demux(heard):
+    for packet in source.demux(track):
         if packet.dts is None or (end is not None and packet.pts * packet.time_base >= end):
             continue
         yield _stamped(packet, stream, shift, number)
@@ -135,3 +140,45 @@ def _stamped(packet: Any, stream: Any, shift: Fraction, number: int) -> Stamped:
     ticks = round(shift / packet.time_base)
     packet.pts, packet.dts, packet.stream = packet.pts + ticks, packet.dts + ticks, stream
     return float(packet.dts * packet.time_base), number, packet
+
+
+def add_encoder(av: Any, target: Any, suffix: str, track: Any) -> Any:
+    """A stream of a container for this sound. More than two channels become two."""
+    names = [name for name in _ENCODERS.get(suffix, ("aac",)) if name in av.codecs_available]
+    codec = av.Codec(names[0] if names else "pcm_s16le", "w")
+    rates = codec.audio_rates or [track.rate]
+    stream = target.add_stream(codec.name, rate=track.rate if track.rate in rates else _USUAL_RATE)
+    stream.layout = "mono" if track.layout.nb_channels == 1 else "stereo"
+    return stream
+
+
+def encoded(av: Any, source: Any, track: Any, stream: Any, begin: Fraction, end: Fraction | None) -> Iterator[Any]:
+    """Packets of the sound from `begin` to `end`, in seconds of the source's clock. Silence fills gaps."""
+    rate, layout = stream.rate, stream.layout.name
+    last = None if end is None else round((end - begin) * rate)
+    done = 0
+
+    def packets(samples: np.ndarray[Any, Any]) -> Iterator[Any]:
+        nonlocal done
+        frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(samples), "fltp", layout)
+        frame.sample_rate, frame.pts, frame.time_base = rate, done, Fraction(1, rate)
+        done += samples.shape[1]
+        yield from stream.encode(frame)
+
+    for frame in _resampled(source, track, av.AudioResampler("fltp", layout, rate)):
+        samples = frame.to_ndarray()
+        at = round((frame.pts * frame.time_base - begin) * rate)
+        if at > done + rate // _GAPS_A_SECOND:
+            yield from packets(np.zeros((len(samples), at - done), np.float32))
+        samples = samples[:, max(0, -at) if not done else 0 :]
+        if last is not None:
+            samples = samples[:, : max(0, last - done)]
+        if samples.shape[1]:
+            yield from packets(samples)
+    yield from stream.encode(None)
+
+
+def _resampled(source: Any, track: Any, resampler: Any) -> Iterator[Any]:
+    for frame in source.decode(track):
+        yield from resampler.resample(frame)
+    yield from resampler.resample(None)

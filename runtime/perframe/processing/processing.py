@@ -215,9 +215,9 @@ def _check_apart(source: Path, out: Path, work: Path) -> None:
         if any(each.exists() and each.samefile(source) for each in (place, real, *real.parents)):
             raise InputError(f"{str(place)!r} is the source itself, or lies in it: write elsewhere")
     pictures = [source] if source.is_file() else list(source.iterdir())
-    homes = {path.resolve().parent for path in pictures}
+    folders = {path.resolve().parent for path in pictures}
     for place in (out, work):
-        if place.is_dir() and any(home.samefile(place) for home in homes if home.exists()):
+        if place.is_dir() and any(folder.samefile(place) for folder in folders if folder.exists()):
             raise InputError(f"the source lies in {str(place)!r}, where the result would be written: write elsewhere")
 
 
@@ -232,7 +232,7 @@ def _total(feed: Feed, settings: Settings) -> int:
 
 
 def _begin(settings: Settings, overwrite: bool) -> None:
-    """Note what is made in the work folder, or continue with what an earlier run has made.
+    """Write the plan into the work folder, or continue with the chunks of an earlier run.
 
     Raises InputError if the result is there, or if the work folder is that of other settings.
     """

@@ -1,4 +1,4 @@
-"""What a run of `perframe process` is to do. It is written down beside the result, so that a later run continues."""
+"""The settings of a run of `perframe process`. A file beside the result keeps them, so that a later run continues."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class Settings:
 
     @property
     def work(self) -> Path:
-        """The folder that remembers what is done, beside the result."""
+        """The folder of finished chunks, beside the result."""
         out = Path(self.out)
         return out.with_name(f"{out.name}.work")
 
     @property
     def plan(self) -> Path:
-        """The file in it that says what is made."""
+        """The file in it with the settings."""
         return self.work / "plan.json"
 
     @property
@@ -90,7 +90,7 @@ class Settings:
         return Settings(**{**values, **lists, "backend": BackendType(values["backend"])})
 
     def identity(self) -> dict[str, Any]:
-        """What must stay for a run to continue: the settings, and the sizes and times of the files."""
+        """The settings, and the sizes and times of the files. A run continues only if they are unchanged."""
         files = {name: given for name in ("source", "model", "script") if (given := self._path(name)) is not None}
         return {**json.loads(self.to_json()), "files": {name: _stamp(path) for name, path in files.items()}}
 

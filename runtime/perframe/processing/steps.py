@@ -1,4 +1,4 @@
-"""What happens to each picture: a model runs on it, or a frame of a script."""
+"""The work on each picture: a model runs on it, or a frame of a script."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from zlib import crc32
 
 import numpy as np
 
-from perframe.errors import InputError, PerframeError
+from perframe.errors import BackendError, InputError, PerframeError
 from perframe.execution.worker import Worker
 from perframe.host import App, Clock, Script, Surface, open_surface
+from perframe.host.surface import BlankSurface
 from perframe.importers.loading import load
 from perframe.ir import Model, Value
 from perframe.media.picture import Picture, Pixels
@@ -32,7 +33,7 @@ _CHANNELS = (1, 3, 4)
 
 
 class PictureStep(Protocol):
-    """What happens to the pictures of a chunk, in their order."""
+    """The work on the pictures of a chunk, in their order."""
 
     stretch: Fraction
     """The aspect of the last result's pixels, by that of its picture's pixels."""
@@ -210,9 +211,6 @@ def _failures_of_scripts(name: str, place: str) -> Iterator[None]:
 
 
 def _offscreen(size: tuple[int, int]) -> Surface:
-    from perframe.errors import BackendError
-    from perframe.host.blank import BlankSurface
-
     try:
         return open_surface(size, "", headless=True)
     except BackendError:  # a script that presents arrays needs no GL

@@ -1,7 +1,7 @@
 """A process that runs chunks: `python -m perframe.processing.worker`. It reads JSON lines and answers with such lines.
 
-The settings come first. {"first": 0, "stop": 240} asks for a chunk: {"done": 17} tells of each picture, and
-{"finished": 0} or {"error": "..."} of the end. It ends with its standard input, also in the middle of a chunk.
+The settings come first. {"first": 0, "stop": 240} asks for a chunk: {"done": 17} reports each picture, and
+{"finished": 0} or {"error": "..."} the end. It ends with its standard input, also in the middle of a chunk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many operations a second a device achieves at best: measured, with a large product of matrices."""
+"""The peak operations a second of a device, measured with a large product of matrices."""
 
 from __future__ import annotations
 

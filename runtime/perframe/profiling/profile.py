@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from perframe.errors import InputError
-from perframe.execution.watchers import watchers
-from perframe.profiling.page import write_page
+from perframe.execution.worker import watchers
 from perframe.profiling.recording import Recorder
 from perframe.profiling.table import as_text
-from perframe.profiling.timeline import write_trace
+from perframe.profiling.timeline import write_page, write_trace
 from perframe.profiling.times import ProfiledTimes
 from perframe.safety.notebooks import preformatted
 from perframe.tensor.frames import frame_watchers

@@ -61,7 +61,7 @@ class SegmentRuns:
         return [report(layer, self.backend, None) for layer in self.layers]
 
     def step_times(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """How often each step was timed, and the median of its seconds, NaN where it was not. The time of a step that
+        """The number of times of each step and the median of its seconds, NaN without any. The time of a step that
         ran in several shares is the sum of them.
         """
         found = np.full((len(self.runs), len(self.layers)), np.nan)
@@ -94,7 +94,7 @@ def _medians(times: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
 
 @dataclass
 class WorkerRecord:
-    """What one worker did. `schedules` are the host's spans from the begin of a run to its submission."""
+    """The runs of one worker. `schedules` are the host's spans from the begin of a run to its submission."""
 
     worker: Worker
     timed_before: bool

@@ -50,14 +50,14 @@ def show(profile: ProfiledTimes, console: Console, peaks: Peaks | None = None, m
             console.print(Text(text, "yellow"))
 
 
-def as_text(profile: ProfiledTimes, most: int = MOST_ROWS) -> str:
+def as_text(profile: ProfiledTimes) -> str:
     """The tables as plain text."""
     from perframe.safety.console import SafeConsole
 
     # not a notebook's console: that one would show an empty cell output beside the text
     console = SafeConsole(file=io.StringIO(), width=120, color_system=None, force_jupyter=False)
     with console.capture() as captured:
-        show(profile, console, most=most)
+        show(profile, console)
     return captured.get()
 
 

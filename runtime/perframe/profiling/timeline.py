@@ -1,4 +1,4 @@
-"""The timeline of a profile: what the host and each device did when; and Perfetto's format for it."""
+"""The timeline of a profile, for Perfetto and as one self-contained page of HTML with the profile's tables."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from perframe.files.html_page import filled, read
 from perframe.files.writing import write
 from perframe.profiling.recording import WorkerRecord
+from perframe.profiling.table import Peaks, facts
 from perframe.profiling.times import ProfiledTimes
+
+_FOLDER = Path(__file__).parent / "page"
+MOST_EVENTS = 200_000  # on the page, the last ones: a browser draws them without delay
 
 
 @dataclass(frozen=True)
@@ -82,3 +87,36 @@ def perfetto(profile: ProfiledTimes) -> dict[str, Any]:
 def write_trace(path: str | Path, profile: ProfiledTimes) -> None:
     """Write the timeline for ui.perfetto.dev. Raises ModelError if the file cannot be written."""
     write({Path(path): [json.dumps(perfetto(profile), separators=(",", ":")).encode()]})
+
+
+def write_page(path: str | Path, profile: ProfiledTimes, peaks: Peaks | None = None, title: str = "") -> None:
+    """Write the page. Raises ModelError if the file cannot be written; a file of that name is then unchanged."""
+    write({Path(path): [page_text(profile, peaks, title).encode()]})
+
+
+def page_text(profile: ProfiledTimes, peaks: Peaks | None = None, title: str = "") -> str:
+    """The page as text."""
+    tracks = tracks_of(profile)
+    since = _begin_of_last(tracks)
+    data = {"facts": facts(profile, peaks), "tracks": [_as_data(track, since) for track in tracks], "since": since}
+    return filled(
+        _FOLDER / "timeline.html",
+        title or "a profile",
+        data,
+        STYLE=read(_FOLDER / "timeline.css"),
+        SCRIPT=read(_FOLDER / "timeline.js"),
+    )
+
+
+def _begin_of_last(tracks: list[Track]) -> float:
+    """The microsecond after which at most MOST_EVENTS events begin, or 0 if there are no more in all."""
+    begins = sorted((event.begin for track in tracks for event in track.events), reverse=True)
+    return begins[MOST_EVENTS] if len(begins) > MOST_EVENTS else 0.0
+
+
+def _as_data(track: Track, since: float) -> dict[str, Any]:
+    """A track with its names and kinds once each. An event is its begin, its length, and the numbers of both."""
+    events = [event for event in track.events if event.begin >= since]
+    labels = {label: number for number, label in enumerate(dict.fromkeys((e.name, e.kind) for e in events))}
+    rows = [[round(e.begin, 2), round(e.length, 2), labels[e.name, e.kind]] for e in events]
+    return {"name": track.name, "labels": list(labels), "events": rows}

@@ -55,12 +55,12 @@ class LayerTimes:
 
     @property
     def operations_a_second(self) -> float | None:
-        """How many operations a second it achieved."""
+        """Operations a second."""
         return self.operations / self.seconds if self.operations and self.seconds else None
 
     @property
     def bytes_a_second(self) -> float | None:
-        """How many bytes of inputs and outputs it moved in a second."""
+        """Bytes of inputs and outputs moved a second."""
         return self.bytes / self.seconds if self.bytes and self.seconds else None
 
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from perframe.errors import InputError
-from perframe.tensor import DataType
-from perframe.textures.nearest import rows_of
-from perframe.textures.parameters import Dims, drawing_params, filter_weights, is_filtered, sampling_params
+from perframe.tensor import Array, DataType
+from perframe.textures.parameters import Dims, drawing_params, filter_weights, is_filtered, rows_of, sampling_params
 from perframe.textures.transform import WHOLE_RANGES, TextureTransform
-
-Array = NDArray[Any]
 
 
 def as_picture(array: Array) -> Array:

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perframe.backends import BackendName, texture_passes
 from perframe.backends import backend_type as backend_type_of
 from perframe.errors import ClosedError, InputError
-from perframe.tensor import BackendType, Storage, Tensor
+from perframe.graphics import GLContext
+from perframe.tensor import Array, BackendType, Storage, Tensor
 from perframe.tensor.frames import current_frame
 from perframe.textures.arrays import as_picture, as_target, paint, sample
 from perframe.textures.parameters import (
@@ -30,9 +30,7 @@ from perframe.textures.transform import TextureTransform
 
 if TYPE_CHECKING:
     from perframe.backends import TexturePasses
-    from perframe.graphics import GLContext
 
-Array = NDArray[Any]
 Transforms = TextureTransform | Sequence[TextureTransform] | None
 
 

@@ -18,15 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perframe.command_line.keys import takes_key
-from perframe.command_line.options import BACKENDS, Activations, Dims, Seed, Strict, Weights, check_backends, console
-from perframe.command_line.progress import Progress, progress_bar
-from perframe.command_line.units import bytes_text, seconds_text
+from perframe.command_line.options import BACKENDS, Activations, Dims, Seed, Strict, Weights, check_backends, takes_key
+from perframe.command_line.terminal import Console, Progress, bytes_text, console, progress_bar, seconds_text
 from perframe.errors import MissingExtraError, PerframeError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from perframe.command_line.contest import BenchTask, Contestant, Timing
 
 PACKAGES = {"litert": "ai_edge_litert"}  # of peers whose package has another name

@@ -1,28 +1,24 @@
-"""`perframe cache`: what lies in the cache folder, how large and how old it is, and deleting it."""
+"""`perframe cache`: the number, size and age of the files in the cache folder, and deleting them."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from perframe.command_line.options import AsJson, console
-from perframe.command_line.units import bytes_text
+from perframe.command_line.options import AsJson
+from perframe.command_line.terminal import Console, bytes_text, console, say_json, table
 from perframe.resources import cache_folder
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-KINDS = {  # by name: the folder, the end of the names in it, and what it is for
+KINDS = {  # by name: the folder, the suffix of its files, and their purpose
     "kernels": ("kernels", ".o", "compiled CPU kernels"),
     "programs": ("kernels", ".program", "linked GPU programs"),
     "environments": ("conversion", "", "Python environments of perframe convert"),
@@ -48,7 +44,8 @@ def cache(
             raise typer.BadParameter(f"{kind!r} is not one of {', '.join(KINDS)}", param_hint="--kinds")
     found = delete(wanted) if clear else [one for one in examine() if one.kind in wanted]
     if as_json:
-        typer.echo(to_json(found, clear))
+        listed = [asdict(one) | {"folder": str(one.folder)} for one in found]  # ages are seconds since 1970
+        say_json({"folder": str(cache_folder()), "cleared": clear, "kinds": listed})
     else:
         show(found, console(), clear)
 
@@ -67,7 +64,7 @@ class Cached:
 
 
 def examine() -> list[Cached]:
-    """What lies in the cache folder, by kind."""
+    """The content of the cache folder, by kind."""
     found = []
     for kind, (folder, _, purpose) in KINDS.items():
         items = [*_items(kind)]
@@ -131,42 +128,23 @@ def _modified(path: Path) -> float | None:
         return None
 
 
-def to_json(found: Sequence[Cached], cleared: bool) -> str:
-    """The report for a machine. Times are seconds since 1970."""
-    kinds = [
-        {
-            "kind": one.kind,
-            "folder": str(one.folder),
-            "items": one.items,
-            "bytes": one.bytes,
-            "oldest": one.oldest,
-            "newest": one.newest,
-        }
-        for one in found
-    ]
-    return json.dumps({"folder": str(cache_folder()), "cleared": cleared, "kinds": kinds}, indent=2)
-
-
 def show(found: Sequence[Cached], console: Console, cleared: bool) -> None:
     """Print the report for a person."""
-    from rich.table import Table
     from rich.text import Text
 
     console.print(Text(str(cache_folder()), "bold"), soft_wrap=True)
-    table = Table("kind", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for column in ("items", "size"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("last used", no_wrap=True)
-    table.add_column("")
+    kinds = table("kind", right=("items", "size"))
+    kinds.add_column("last used", no_wrap=True)
+    kinds.add_column("")
     for one in found:
-        table.add_row(one.kind, f"{one.items:,}", bytes_text(one.bytes), _ages(one), one.purpose)
-    console.print(table)
+        kinds.add_row(one.kind, f"{one.items:,}", bytes_text(one.bytes), _ages(one), one.purpose)
+    console.print(kinds)
     total = bytes_text(sum(one.bytes for one in found))
     console.print(f"deleted {total}" if cleared else f"{total}; perframe cache --clear deletes it")
 
 
 def _ages(one: Cached) -> str:
-    """How long ago the files were used, in days."""
+    """The ages of the files in days."""
     if one.oldest is None or one.newest is None:
         return "–"
     newest, oldest = (max(0, round((time.time() - moment) / DAY)) for moment in (one.newest, one.oldest))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,25 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perframe.command_line.keys import takes_key
-from perframe.command_line.options import (
-    BACKENDS,
-    AsJson,
-    Dims,
-    GivenInputs,
-    ModelName,
-    Seed,
-    Strict,
-    check_backends,
-    console,
-)
-from perframe.command_line.progress import progress_bar
-from perframe.command_line.units import bytes_text, seconds_text
+from perframe.command_line import options
+from perframe.command_line.options import takes_key
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say_json, seconds_text, table
 from perframe.errors import BackendError, InferenceError, InputError, PerframeError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from rich.console import Console
 
     from perframe.backends import BackendName
     from perframe.ir import Model
@@ -38,15 +25,15 @@ if TYPE_CHECKING:
 
 @takes_key
 def check(
-    model: ModelName,
-    given: GivenInputs = None,
+    model: options.ModelName,
+    given: options.GivenInputs = None,
     backend: Annotated[
-        str, typer.Option(metavar="NAME,...", help=f"Comma-separated backends: {', '.join(BACKENDS)}.")
-    ] = ",".join(BACKENDS),
-    strict: Strict = False,
-    as_json: AsJson = False,
-    seed: Seed = 0,
-    dims: Dims = "",
+        str, typer.Option(metavar="NAME,...", help=f"Comma-separated backends: {', '.join(options.BACKENDS)}.")
+    ] = ",".join(options.BACKENDS),
+    strict: options.Strict = False,
+    as_json: options.AsJson = False,
+    seed: options.Seed = 0,
+    dims: options.Dims = "",
 ) -> None:
     """Show whether a model runs here: on which backends, with which fallbacks to the CPU, and in how much memory.
 
@@ -54,9 +41,9 @@ def check(
     """
     from perframe.command_line.sources import parse_dims
 
-    found = examine(model, check_backends(backend.split(",")), given or (), parse_dims(dims), seed)
+    found = examine(model, options.check_backends(backend.split(",")), given or (), parse_dims(dims), seed)
     if as_json:
-        typer.echo(to_json(found))
+        say_json([asdict(one) for one in found])
     else:
         show(model, found, console())
     if not passes(found, strict):
@@ -65,7 +52,7 @@ def check(
 
 @dataclass(frozen=True)
 class BackendCheck:
-    """How a model ran on one backend with random inputs.
+    """A run of a model on one backend with random inputs.
 
     `error` is None if it ran. `weights` are the bytes of its constants, and `workspace` those of all values within a
     run. `layers` counts the layers that ran, by where they ran. `first` is the time of the first run in seconds.
@@ -144,25 +131,19 @@ def passes(found: Sequence[BackendCheck], strict: bool) -> bool:
     return all(one.error is None and not (strict and one.fallbacks) for one in found)
 
 
-def to_json(found: Sequence[BackendCheck]) -> str:
-    """The report for a machine."""
-    return json.dumps([asdict(one) for one in found], indent=2)
-
-
 def show(name: str, found: Sequence[BackendCheck], console: Console) -> None:
     """Print the report for a person."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table("backend", "runs", "layers", "weights", "workspace", "first run", box=None, header_style="dim")
+    backends = table("backend", "runs", "layers", "weights", "workspace", "first run")
     for one in found:
         if one.error is not None:
-            table.add_row(one.backend, Text("?", "yellow") if one.guess else Text("no", "red"))
+            backends.add_row(one.backend, Text("?", "yellow") if one.guess else Text("no", "red"))
             continue
         where = ", ".join(f"{count} on {place}" for place, count in sorted(one.layers.items()))
         sizes = (bytes_text(one.weights), bytes_text(one.workspace), seconds_text(one.first))
-        table.add_row(one.backend, "yes" if one.finite else Text("yes, to NaN or infinity", "yellow"), where, *sizes)
-    console.print(Text(name, "bold"), table, sep="\n")
+        backends.add_row(one.backend, "yes" if one.finite else Text("yes, to NaN or infinity", "yellow"), where, *sizes)
+    console.print(Text(name, "bold"), backends, sep="\n")
     for one in found:
         if one.error is not None:
             verdict = "cannot run it"

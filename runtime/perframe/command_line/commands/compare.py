@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -10,21 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perframe.command_line.keys import takes_key
-from perframe.command_line.options import (
-    Activations,
-    AsJson,
-    BackendOption,
-    Dims,
-    GivenInputs,
-    HtmlPage,
-    ModelName,
-    Seed,
-    Weights,
-    check_backends,
-    console,
-)
-from perframe.command_line.progress import progress_bar
+from perframe.command_line import options
+from perframe.command_line.options import takes_key
+from perframe.command_line.terminal import console, progress_bar, say_json
 
 if TYPE_CHECKING:
     from perframe.backends import BackendName
@@ -38,21 +25,21 @@ UNOPTIMIZED = "unoptimized"
 
 @takes_key
 def compare(
-    model: ModelName,
-    given: GivenInputs = None,
-    backend: BackendOption = "auto",
+    model: options.ModelName,
+    given: options.GivenInputs = None,
+    backend: options.BackendOption = "auto",
     against: Annotated[
         str,
         typer.Option(
             metavar="onnxruntime|unoptimized|MODEL", help="Reference to compare with. Default: each layer's definition."
         ),
     ] = "",
-    html: HtmlPage = None,
-    as_json: AsJson = False,
-    seed: Seed = 0,
-    dims: Dims = "",
-    weights: Weights = "float32",
-    activations: Activations = "float32",
+    html: options.HtmlPage = None,
+    as_json: options.AsJson = False,
+    seed: options.Seed = 0,
+    dims: options.Dims = "",
+    weights: options.Weights = "float32",
+    activations: options.Activations = "float32",
 ) -> None:
     """Run a model layer by layer, and compare each layer with its definition, or with another model that has the same
     values, or, for float16, with a run in float32; exit status 1 if one differs.
@@ -64,12 +51,12 @@ def compare(
     from perframe.inspection.comparison import error_marks, show
     from perframe.inspection.page import write_page
 
-    (place,) = check_backends([backend])
+    (place,) = options.check_backends([backend])
     found = examine(model, against, given or (), place, parse_dims(dims), seed, Precision(weights, activations))
     if html is not None:
         write_page(html, found.model, None, error_marks(found.comparisons), found.dims, model)
     if as_json:
-        typer.echo(to_json(found))
+        say_json(rows_of(found))
     else:
         show(found.comparisons, console(), found.model.output_names)
         if found.culprit is not None:
@@ -126,8 +113,8 @@ def examine(
     return Compared(model, sizes, found, at_fault)
 
 
-def to_json(compared: Compared) -> str:
-    """The report for a machine."""
+def rows_of(compared: Compared) -> list[dict[str, Any]]:
+    """The comparisons for a machine."""
     from perframe.inspection.comparison import ValueComparison
 
     rows = []
@@ -136,4 +123,4 @@ def to_json(compared: Compared) -> str:
         if compared.culprit is not None and not one.agrees and one.output in compared.model.output_names:
             more["culprit"] = asdict(compared.culprit)
         rows.append(asdict(one) | more)
-    return json.dumps(rows, indent=2)
+    return rows

@@ -1,21 +1,18 @@
-"""`perframe convert`: what was converted, from what, and how well it agrees."""
+"""`perframe convert`: the converted file, its source, and how well both agree."""
 
 from __future__ import annotations
 
-import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perframe.command_line.options import AsJson, console
-from perframe.command_line.progress import progress_bar
-from perframe.command_line.units import bytes_text
+from perframe.command_line.options import AsJson
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say_json, table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from perframe.conversion.converting import Conversion
 
 SHOWN = 8  # inputs or outputs, on the screen
@@ -79,45 +76,27 @@ def convert(
             progress=progress,
         )
     if as_json:
-        typer.echo(json.dumps(as_json_value(made), indent=2))
+        say_json(as_dict(made))
     else:
         show(made, console())
     if not made.agrees:
         raise typer.Exit(1)
 
 
-def as_json_value(made: Conversion) -> dict[str, Any]:
+def as_dict(made: Conversion) -> dict[str, Any]:
     """The report for a machine. An error without bound is null."""
-    return {
-        "source": str(made.source),
-        "kind": made.kind,
-        "target": str(made.target),
-        "bytes": made.bytes,
-        "opset": made.opset,
-        "made_with": made.made_with,
-        "inputs": [*made.inputs],
-        "outputs": [*made.outputs],
-        "verified": bool(made.errors),
-        "agrees": made.agrees,
-        "errors": [
-            {
-                "output": error.output,
-                "shape": [*error.shape],
-                "apart": error.apart if math.isfinite(error.apart) else None,
-                "relative": error.relative if math.isfinite(error.relative) else None,
-                "agrees": error.agrees,
-            }
-            for error in made.errors
-        ],
-    }
+    errors = [asdict(error) for error in made.errors]
+    for error in errors:
+        error |= {name: None for name in ("apart", "relative") if not math.isfinite(error[name])}
+    paths = {"source": str(made.source), "target": str(made.target)}
+    return asdict(made) | paths | {"verified": bool(errors), "agrees": made.agrees, "errors": errors}
 
 
 def show(made: Conversion, console: Console) -> None:
     """Print the report for a person."""
-    from rich.table import Table
     from rich.text import Text
 
-    from perframe.conversion.kinds import KINDS
+    from perframe.conversion.options import KINDS
 
     opset = f", opset {made.opset}" if made.opset else ""
     console.print(Text(f"{made.source} is {KINDS[made.kind].words}"))
@@ -127,8 +106,8 @@ def show(made: Conversion, console: Console) -> None:
         console.print(Text(f"  {what}: {', '.join(names[:SHOWN])}{more}"))
     if not made.errors:
         return
-    table = Table("output", "shape", "largest error", "of the largest value", "", box=None, header_style="dim")
+    errors = table("output", "shape", "largest error", "of the largest value", "")
     for error in made.errors:
         verdict = Text("agrees", "green") if error.agrees else Text("differs", "bold red")
-        table.add_row(error.output, str(error.shape), f"{error.apart:.3g}", f"{error.relative:.2g}", verdict)
-    console.print(table)
+        errors.add_row(error.output, str(error.shape), f"{error.apart:.3g}", f"{error.relative:.2g}", verdict)
+    console.print(errors)

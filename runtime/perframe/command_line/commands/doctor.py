@@ -13,14 +13,12 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from perframe.command_line.options import AsJson, console
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from perframe.command_line.options import AsJson
+from perframe.command_line.terminal import Console, console, say_json, table
 
 Facts = Mapping[str, Any]
 Status = Literal["ok", "note", "missing"]
@@ -52,7 +50,7 @@ def doctor(
     """
     checks = examine() if everything else glance()
     if as_json:
-        typer.echo(to_json(checks))
+        say_json({"healthy": healthy(checks), "checks": [asdict(check) for check in checks]})
     else:
         show(checks, console())
         if not everything:
@@ -131,26 +129,20 @@ def healthy(checks: list[Check]) -> bool:
     return all(check.status != "missing" for check in checks)
 
 
-def to_json(checks: list[Check]) -> str:
-    """The report for a machine."""
-    return json.dumps({"healthy": healthy(checks), "checks": [asdict(check) for check in checks]}, indent=2)
-
-
 def show(checks: list[Check], console: Console) -> None:
     """Print the report for a person."""
-    from rich.table import Table
     from rich.text import Text
 
     signs = {"ok": Text("✓", "green"), "note": Text("–", "yellow"), "missing": Text("✗", "red")}
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    rows = table(show_header=False)
     for check in checks:
-        table.add_row(signs[check.status], Text(check.name, "bold"), Text(check.found))
+        rows.add_row(signs[check.status], Text(check.name, "bold"), Text(check.found))
         if check.facts:
             facts = ", ".join(f"{name.replace('_', ' ')} {_readable(value)}" for name, value in check.facts.items())
-            table.add_row("", "", Text(facts, "dim"))
+            rows.add_row("", "", Text(facts, "dim"))
         if check.advice:
-            table.add_row("", "", Text(f"→ {check.advice}", "yellow"))
-    console.print(table)
+            rows.add_row("", "", Text(f"→ {check.advice}", "yellow"))
+    console.print(rows)
     missing = [check.name for check in checks if check.status == "missing"]
     said = ("\nMissing:", "red") if missing else ("\nEverything needed is here.", "green")
     console.print(Text.assemble(said, f" {', '.join(missing)}" * bool(missing)))

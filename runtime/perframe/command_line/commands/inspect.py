@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perframe.command_line.keys import takes_key
-from perframe.command_line.options import BACKENDS, AsJson, Dims, HtmlPage, ModelName, check_backends, console, say
-from perframe.command_line.progress import progress_bar
-from perframe.command_line.units import bytes_text
+from perframe.command_line.options import BACKENDS, AsJson, Dims, HtmlPage, ModelName, check_backends, takes_key
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, say_json, table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from perframe.backends import BackendName
     from perframe.inspection import ModelFacts
     from perframe.inspection.facts import Dims as Shape
@@ -44,7 +39,7 @@ def inspect(
 
     if memory:
         used = examine_memory(model, parse_dims(dims))
-        typer.echo(to_json(used)) if as_json else show_memory(used, console())
+        say_json(asdict(used)) if as_json else show_memory(used, console())
         return
     if html is not None:
         place = check_backends([backend])[0] if profile else None
@@ -52,10 +47,7 @@ def inspect(
         say(f"{html}: {html.stat().st_size:,} bytes; open it in a browser")
         return
     facts = examine(model, not no_optimize, parse_dims(dims))
-    if as_json:
-        typer.echo(to_json(facts))
-    else:
-        show(facts, console())
+    say_json(asdict(facts)) if as_json else show(facts, console())
 
 
 def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None) -> ModelFacts:
@@ -131,26 +123,18 @@ def examine_memory(name: str, dims: dict[str, int] | None = None) -> MemoryFacts
 
 def show_memory(facts: MemoryFacts, console: Console) -> None:
     """Print the report for a person: the sums, and the layers during which most memory is live."""
-    from rich.table import Table
     from rich.text import Text
 
     for what, size in (("weights", facts.weights), ("packed weights", facts.packed), ("arena", facts.arena)):
         console.print(f"  {what:16}{bytes_text(size)}")
-    table = Table("layer", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("live in the arena", justify="right")
+    live = table("layer", right=["live in the arena"])
     for layer, size in sorted(facts.layers, key=lambda item: -item[1])[:FULLEST]:
-        table.add_row(Text(layer), bytes_text(size))
-    console.print("", table)
-
-
-def to_json(facts: ModelFacts | MemoryFacts) -> str:
-    """The report for a machine."""
-    return json.dumps(asdict(facts), indent=2)
+        live.add_row(Text(layer), bytes_text(size))
+    console.print("", live)
 
 
 def show(facts: ModelFacts, console: Console) -> None:
     """Print the report for a person."""
-    from rich.table import Table
     from rich.text import Text
 
     from perframe.inspection.chosen_sizes import ChosenSizes
@@ -170,16 +154,14 @@ def show(facts: ModelFacts, console: Console) -> None:
         sizes = f" with {ChosenSizes(facts.sizes)}" if facts.sizes else ""
         console.print(Text(f"  {facts.multiply_adds:,} multiply-adds{sizes}"))
     console.print()
-    table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for title in ("parameters", "multiply-adds"):
-        table.add_column(title, justify="right")
-    table.add_column("on a GPU")
+    layers = table("layer", "operator", "output", right=("parameters", "multiply-adds"))
+    layers.add_column("on a GPU")
     for layer in facts.layers:
         shapes = "  ".join(shape_text(shape) for shape in layer.shapes)
         operators = " + ".join([layer.op, *layer.epilogue])
         numbers = [f"{number:,}" if number else "" for number in (layer.parameters, layer.multiply_adds)]
-        table.add_row(Text(layer.name), operators, shapes, *numbers, _on_gpu(layer))
-    console.print(table)
+        layers.add_row(Text(layer.name), operators, shapes, *numbers, _on_gpu(layer))
+    console.print(layers)
     _show_passes(facts, console)
 
 
@@ -190,7 +172,7 @@ def shape_text(shape: Shape) -> str:
 
 def _on_gpu(layer: LayerFacts) -> str:
     """Where a layer runs if the backend is a GPU, as a word."""
-    from perframe.inspection.placement import HOST
+    from perframe.inspection.facts import HOST
 
     reason = layer.backends["gpu_compute"]
     return "host" if reason.startswith(HOST) else {"": "yes", "?": "?"}.get(reason, "on the CPU")

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import typer
-
-from perframe.command_line.options import AsJson, console
-
-if TYPE_CHECKING:
-    pass
+from perframe.command_line.options import AsJson
+from perframe.command_line.terminal import console, say_json
 
 
 def models(as_json: AsJson = False) -> None:
     """List the models that ship with perframe. Their names work wherever a model file does."""
     found = shipped_models()
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        say_json(found)
     else:
         show(found, console())
 

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from perframe.command_line.options import AsJson, console
+from perframe.command_line.options import AsJson
+from perframe.command_line.terminal import console
 
 FORMATS = ("onnx", "litert")
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perframe.command_line.keys import takes_key
-from perframe.command_line.options import AsJson, Dims, ModelName, Seed, console, say
-from perframe.command_line.progress import progress_bar
-from perframe.command_line.units import bytes_text
+from perframe.command_line.options import AsJson, Dims, ModelName, Seed, takes_key
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, say_json, table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from perframe.ir import Model
     from perframe.ir.report import ModelSize, OptimizationReport
 
@@ -50,7 +45,7 @@ def optimize(
     if out is not None:
         pf.save(loaded, out)
     if as_json:
-        typer.echo(json.dumps(report.as_json(), indent=2))
+        say_json(report.as_json())
     else:
         show(loaded, report, console(), explain)
         if out is not None:
@@ -79,7 +74,6 @@ def show(model: Model, report: OptimizationReport, console: Console, explain: bo
     """Print the report for a person: the sums, and with `explain` each pass with what it did and refused, and where
     layers come from.
     """
-    from rich.table import Table
     from rich.text import Text
 
     console.print(Text(model.name, "bold"))
@@ -88,15 +82,11 @@ def show(model: Model, report: OptimizationReport, console: Console, explain: bo
         console.print("  multiply-adds are those of open dims of 1, which --dims changes")
     if not explain:
         return
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for title in ("#", "pass"):
-        table.add_column(title)
-    for title in ("changes", "layers", "constants", "multiply-adds"):
-        table.add_column(title, justify="right")
+    passes = table("#", "pass", right=("changes", "layers", "constants", "multiply-adds"))
     for one in report.passes:
         if one.changes:
             before, after = one.before, one.after
-            table.add_row(
+            passes.add_row(
                 str(one.number),
                 f"{one.name} ({one.body})" if one.body else one.name,
                 str(one.changes),
@@ -105,7 +95,7 @@ def show(model: Model, report: OptimizationReport, console: Console, explain: bo
                 _difference(before.multiply_adds, after.multiply_adds),
             )
     console.print()
-    console.print(table)
+    console.print(passes)
     for name, refusals in report.refusals.items():
         console.print(f"\n{name} refused {len(refusals)} layer{'s' if len(refusals) > 1 else ''}", style="dim")
         for refusal in refusals[:REFUSALS]:
@@ -119,10 +109,7 @@ def show(model: Model, report: OptimizationReport, console: Console, explain: bo
     for origin in made:
         console.print(Text(f"  {origin}"))
     if report.gone:
-        console.print(
-            f"\n{len(report.gone)} layers are gone: constants, duplicates, or without effect",
-            style="dim",
-        )
+        console.print(f"\n{len(report.gone)} layers are gone: constants, duplicates, or without effect", style="dim")
     for layer in report.gone:
         console.print(Text(f"  {layer}"))
 

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from perframe.command_line.options import (
-    AsJson,
-    BackendOption,
-    Dims,
-    Mean,
-    Scale,
-    Std,
-    check_backends,
-    console,
-)
-from perframe.command_line.progress import progress_bar
+from perframe.command_line import options
+from perframe.command_line.terminal import console, progress_bar, say_json
 
 
 def process(
@@ -26,7 +16,7 @@ def process(
     out: Annotated[Path, typer.Option(metavar="OUT", help="Video, picture or .npz file, or a folder.")],
     model: Annotated[str, typer.Option(help="Model file, or the name of a known model.")] = "",
     script: Annotated[str, typer.Option(metavar="S.py[:NAME]", help="Script to run instead of a model.")] = "",
-    backend: BackendOption = "auto",
+    backend: options.BackendOption = "auto",
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Number of processes.")] = 1,
     ray: Annotated[str, typer.Option(metavar="ADDRESS", help="Ray cluster to run on: host:6379, or auto.")] = "",
     size: Annotated[
@@ -40,20 +30,19 @@ def process(
     lead: Annotated[
         int, typer.Option(min=0, metavar="N", help="Pictures to run before each chunk as a warm-up of the script.")
     ] = 0,
-    mean: Mean = "0",
-    std: Std = "1",
-    scale: Scale = 1.0,
+    mean: options.Mean = "0",
+    std: options.Std = "1",
+    scale: options.Scale = 1.0,
     suffix: Annotated[str, typer.Option(metavar=".png|.jpg|.npz", help="File format when OUT is a folder.")] = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start over even if there is a result.")] = False,
-    as_json: AsJson = False,
-    dims: Dims = "",
+    as_json: options.AsJson = False,
+    dims: options.Dims = "",
 ) -> None:
     """Run a model or a script on each picture of a video or folder. Run the same command again to resume."""
     import perframe as pf
-    from perframe.command_line.pictures import parse_numbers
-    from perframe.command_line.sources import named_model, parse_dims
+    from perframe.command_line.sources import named_model, parse_dims, parse_numbers
 
-    (place,) = check_backends([backend])
+    (place,) = options.check_backends([backend])
     found = named_model(model) if model else None
     if isinstance(found, bytes):
         raise typer.BadParameter(f"{model!r} has no file: save it with `perframe save`", param_hint="--model")
@@ -81,7 +70,7 @@ def process(
         )
     report = {"out": str(done.out), "pictures": done.pictures, "resumed": done.resumed, "seconds": done.seconds}
     if as_json:
-        typer.echo(json.dumps(report, indent=2))
+        say_json(report)
         return
     before = f", {done.resumed} of them before" * bool(done.resumed)
     made = f"{done.pictures} picture{'s' * (done.pictures != 1)}"

@@ -1,26 +1,16 @@
-"""What `perframe profile` measures."""
+"""`perframe profile`: the times of frames and layers."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perframe.command_line.keys import takes_key
-from perframe.command_line.options import (
-    AsJson,
-    BackendOption,
-    Dims,
-    GivenInputs,
-    ModelName,
-    Seed,
-    check_backends,
-    console,
-)
-from perframe.command_line.progress import progress_bar
+from perframe.command_line import options
+from perframe.command_line.options import takes_key
+from perframe.command_line.terminal import console, progress_bar, say_json
 
 if TYPE_CHECKING:
     from perframe.backends import BackendName
@@ -30,9 +20,9 @@ if TYPE_CHECKING:
 
 @takes_key
 def profile(
-    model: ModelName,
-    given: GivenInputs = None,
-    backend: BackendOption = "auto",
+    model: options.ModelName,
+    given: options.GivenInputs = None,
+    backend: options.BackendOption = "auto",
     frames: Annotated[int, typer.Option(min=1, help="Number of runs.")] = 60,
     peak: Annotated[
         bool, typer.Option("--peak", help="Measure the device's peak and show each layer's share of it.")
@@ -44,18 +34,17 @@ def profile(
         Path | None, typer.Option(metavar="OUT.json", help="Write the timeline for ui.perfetto.dev.")
     ] = None,
     layers: Annotated[int, typer.Option(min=1, help="Number of layers to show, slowest first.")] = 20,
-    as_json: AsJson = False,
-    seed: Seed = 0,
-    dims: Dims = "",
+    as_json: options.AsJson = False,
+    seed: options.Seed = 0,
+    dims: options.Dims = "",
 ) -> None:
     """Time each layer of a model: milliseconds, bytes, operations a second, and frame times."""
     from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
-    from perframe.profiling.page import write_page
     from perframe.profiling.peak import peak_of
     from perframe.profiling.table import Peaks, facts, show
-    from perframe.profiling.timeline import write_trace
+    from perframe.profiling.timeline import write_page, write_trace
 
-    (place,) = check_backends([backend])
+    (place,) = options.check_backends([backend])
     loaded = loaded_model(model, seed)
     arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed)
     measured = measure(loaded, arrays, place, frames)
@@ -65,7 +54,7 @@ def profile(
     if trace is not None:
         write_trace(trace, measured)
     if as_json:
-        typer.echo(json.dumps(facts(measured, peaks), indent=2))
+        say_json(facts(measured, peaks))
     else:
         show(measured, console(), peaks, layers)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perframe.command_line.keys import takes_key
-from perframe.command_line.options import AsJson, Dims, HtmlPage, Mean, ModelName, Scale, Seed, Std, console
-from perframe.command_line.progress import progress_bar
-from perframe.command_line.units import bytes_text
+from perframe.command_line.options import AsJson, Dims, HtmlPage, Mean, ModelName, Scale, Seed, Std, takes_key
+from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say_json, table
 from perframe.errors import PerframeError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from perframe.ir import Model
     from perframe.quantization.measuring import QuantizationErrors
 
@@ -64,8 +59,7 @@ def quantize(
 ) -> None:
     """Quantize a model's weights, or with --static the whole model, and show the errors."""
     from perframe.command_line.calibration import calibration_data
-    from perframe.command_line.pictures import Normalization, parse_numbers
-    from perframe.command_line.sources import loaded_model, parse_dims
+    from perframe.command_line.sources import Normalization, loaded_model, parse_dims, parse_numbers
     from perframe.exporters.saving import check_name
 
     check_name(out.name)
@@ -77,7 +71,7 @@ def quantize(
     found = examine(loaded, out, data, seed, **options)
     if html is not None:
         write(html, found)
-    typer.echo(to_json(found)) if as_json else show(found, console())
+    say_json(as_dict(found)) if as_json else show(found, console())
 
 
 @dataclass(frozen=True)
@@ -147,7 +141,7 @@ def _bytes(model: Model) -> int:
     return sum(stored_bytes(DataType.of(value.dtype), value.shape) or 0 for value in model.constants.values())
 
 
-def to_json(found: Quantized) -> str:
+def as_dict(found: Quantized) -> dict[str, Any]:
     """The report for a machine."""
     report = {
         "file": str(found.path),
@@ -157,12 +151,11 @@ def to_json(found: Quantized) -> str:
         "left": found.left,
         "failure": found.failure,
     }
-    return json.dumps(report | found.errors.as_json(), indent=2)
+    return report | found.errors.as_json()
 
 
 def show(found: Quantized, console: Console) -> None:
     """Print the report for a person: sizes, the worst layers, and the outputs."""
-    from rich.table import Table
     from rich.text import Text
 
     ratio = found.before / max(1, found.after)
@@ -179,13 +172,11 @@ def show(found: Quantized, console: Console) -> None:
         return
     runs = "random inputs" if found.random else f"{found.errors.runs} runs of calibration data"
     console.print(f"\nerrors on {runs}, as parts of the values; the worst layers", style="dim", soft_wrap=True)
-    table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for title in ("error", "of its inputs", "SQNR"):
-        table.add_column(title, justify="right")
+    layers = table("layer", "operator", "output", right=("error", "of its inputs", "SQNR"))
     for one in found.errors.layers[:SHOWN]:
         figures = (f"{one.relative:.2%}", f"{one.inherited:.2%}", f"{one.sqnr:.1f} dB")
-        table.add_row(Text(one.layer), one.op, Text(one.output), *figures)
-    console.print(table)
+        layers.add_row(Text(one.layer), one.op, Text(one.output), *figures)
+    console.print(layers)
     for name, error in found.errors.outputs.items():
         console.print(Text(f"output {name}: {error:.2%}", "bold"), soft_wrap=True)
 

@@ -2,63 +2,43 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from perframe.command_line.keys import takes_key
-from perframe.command_line.options import (
-    Activations,
-    AsJson,
-    BackendOption,
-    Dims,
-    GivenInputs,
-    Mean,
-    ModelName,
-    Scale,
-    Seed,
-    Std,
-    Strict,
-    Weights,
-    check_backends,
-    console,
-)
-from perframe.command_line.units import seconds_text
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from perframe.command_line import options
+from perframe.command_line.options import takes_key
+from perframe.command_line.terminal import Console, console, say_json, seconds_text, table
 
 Outputs = Mapping[str, Any]  # an array; a list of them for a sequence; None for an absent optional
 
 
 @takes_key
 def run(
-    model: ModelName,
-    given: GivenInputs = None,
-    backend: BackendOption = "auto",
-    strict: Strict = False,
-    mean: Mean = "0",
-    std: Std = "1",
-    scale: Scale = 1.0,
+    model: options.ModelName,
+    given: options.GivenInputs = None,
+    backend: options.BackendOption = "auto",
+    strict: options.Strict = False,
+    mean: options.Mean = "0",
+    std: options.Std = "1",
+    scale: options.Scale = 1.0,
     save: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Write the outputs as arrays.")] = None,
-    as_json: AsJson = False,
-    seed: Seed = 0,
-    dims: Dims = "",
-    weights: Weights = "float32",
-    activations: Activations = "float32",
+    as_json: options.AsJson = False,
+    seed: options.Seed = 0,
+    dims: options.Dims = "",
+    weights: options.Weights = "float32",
+    activations: options.Activations = "float32",
 ) -> None:
     """Run a model once and show its outputs."""
     import perframe as pf
-    from perframe.command_line.pictures import Normalization, parse_numbers
-    from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
+    from perframe.command_line.sources import Normalization, loaded_model, model_inputs, parse_dims, parse_numbers
 
     if save is not None and save.suffix.lower() not in ("", ".npz"):
         raise typer.BadParameter(f"{save.name!r} is not an .npz; perframe process writes pictures", param_hint="--save")
-    (place,) = check_backends([backend])
+    (place,) = options.check_backends([backend])
     start = time.perf_counter()
     loaded = loaded_model(model, seed)
     normalization = Normalization(scale, parse_numbers(mean, "--mean"), parse_numbers(std, "--std"))
@@ -69,7 +49,7 @@ def run(
     if save:
         save_outputs(save, outputs)
     if as_json:
-        typer.echo(json.dumps(report, indent=2))
+        say_json(report)
     else:
         show(report, console())
 
@@ -104,17 +84,14 @@ def save_outputs(path: Path, outputs: Outputs) -> None:
 
 def show(report: Mapping[str, Any], console: Console) -> None:
     """Print the summary for a person."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table("output", "dtype", "shape", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for column in ("min", "max", "mean"):
-        table.add_column(column, justify="right")
+    outputs = table("output", "dtype", "shape", right=("min", "max", "mean"))
     for name, facts in report["outputs"].items():
         shape = f"({', '.join(map(str, facts['shape']))})" if "shape" in facts else facts["kind"]
         figures = [f"{facts[key]:.6g}" if facts.get(key) is not None else "" for key in ("min", "max", "mean")]
-        table.add_row(Text(name), facts.get("dtype", ""), shape, *figures)
-    console.print(table)
+        outputs.add_row(Text(name), facts.get("dtype", ""), shape, *figures)
+    console.print(outputs)
     times = report["seconds"]
     console.print(f"\n{report['backend']}: {seconds_text(times['run'])}, after {seconds_text(times['load'])} to load")
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from perframe.command_line.keys import KeyFile, PassphraseEnv
-from perframe.command_line.options import Dims, ModelName, Seed, say
+from perframe.command_line.options import Dims, KeyFile, ModelName, PassphraseEnv, Seed
+from perframe.command_line.terminal import say
 
 
 def save(
@@ -25,7 +25,7 @@ def save(
     A model that is itself encrypted is read with the key that PERFRAME_KEY_FILE or PERFRAME_PASSPHRASE_ENV names.
     """
     import perframe as pf
-    from perframe.command_line.keys import read_key
+    from perframe.command_line.options import read_key
     from perframe.command_line.sources import loaded_model, parse_dims
     from perframe.exporters.saving import check_name
 

@@ -4,32 +4,19 @@ compiler.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perframe.command_line.keys import takes_key
-from perframe.command_line.options import (
-    Activations,
-    AsJson,
-    BackendOption,
-    Dims,
-    Seed,
-    Weights,
-    check_backends,
-    console,
-    say,
-)
-from perframe.command_line.units import seconds_text
+from perframe.command_line import options
+from perframe.command_line.options import takes_key
+from perframe.command_line.terminal import Console, console, say, say_json, seconds_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from perframe.backends import BackendName
     from perframe.backends.precision import Precision
 
@@ -37,24 +24,27 @@ if TYPE_CHECKING:
 @takes_key
 def warmup(
     models: Annotated[list[str], typer.Argument(help="Model files, or names of known models.")],
-    as_json: AsJson = False,
-    seed: Seed = 0,
-    dims: Dims = "",
-    backend: BackendOption = "auto",
-    weights: Weights = "float32",
-    activations: Activations = "float32",
+    as_json: options.AsJson = False,
+    seed: options.Seed = 0,
+    dims: options.Dims = "",
+    backend: options.BackendOption = "auto",
+    weights: options.Weights = "float32",
+    activations: options.Activations = "float32",
 ) -> None:
     """Compile the kernels that models need ahead, so their first frame does not wait."""
     from perframe.backends.precision import Precision
     from perframe.command_line.sources import parse_dims
 
-    (place,) = check_backends([backend])
+    (place,) = options.check_backends([backend])
     found, precision = [], Precision(weights, activations)
     for model in models:
         found.append(warm_up(model, parse_dims(dims), seed, place, precision))
         if not as_json:
             show(found[-1], console())
-    say(json.dumps(as_json_value(found), indent=2) if as_json else f"kernels are kept in {folder()}")
+    if as_json:
+        say_json({"folder": str(folder()), "models": [asdict(warmth) for warmth in found]})
+    else:
+        say(f"kernels are kept in {folder()}")
 
 
 @dataclass(frozen=True)
@@ -90,11 +80,6 @@ def folder() -> Path:
     from perframe.backends import compiled_kernels
 
     return compiled_kernels()[0]
-
-
-def as_json_value(found: list[Warmth]) -> dict[str, Any]:
-    """The report for a machine."""
-    return {"folder": str(folder()), "models": [asdict(warmth) for warmth in found]}
 
 
 def show(warmth: Warmth, console: Console) -> None:

@@ -112,7 +112,7 @@ def of_keras(request, path):
 
 
 def weights_of(path):
-    """What an HDF5 file of weights holds, in words."""
+    """The content of an HDF5 file of weights, as text."""
     import h5py
 
     found = []

@@ -16,7 +16,6 @@ from worker_shared import Refused, facts, function_of, name_dims, report, save_v
 OLDEST_OF_PROGRAMS = 18  # opset that the exporter of programs writes
 NEWEST_OF_SCRIPTS = 20  # opset that the exporter of TorchScript writes
 SAMPLE, OTHER_SAMPLE = 2, 3  # sizes of dims that stay open, in the export and in the verification
-MOST_EXTERNAL = 1 << 30  # bytes of weights that lie in the model's own file
 PREFIXES = ("module.", "model.", "_orig_mod.")  # that training puts before all names
 
 

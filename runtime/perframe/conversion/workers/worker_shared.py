@@ -1,4 +1,4 @@
-"""What the scripts share: requests, replies, inputs, and the names of dims."""
+"""Parts that the scripts share: requests, replies, inputs, and the names of dims."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-PROGRESS = "perframe-progress "  # begins a line that tells how far the conversion is
+PROGRESS = "perframe-progress "  # begins a line with the progress
 
 
 class Refused(Exception):
@@ -56,7 +56,7 @@ def without_pickles(trust):
 
 
 def report(what: str, done: float) -> None:
-    """Tell what is done now, and the fraction of the conversion that is done."""
+    """Report the current activity, and the fraction of the conversion that is done."""
     print(f"{PROGRESS}{done:.2f} {what}", flush=True)
 
 
