@@ -327,20 +327,8 @@ def layer(
 
     def declare(infer: Infer) -> Declaration:
         name, home = full_name(infer.__name__, domain), family or family_at(infer.__module__, infer.__name__)
-        return register(
-            Declaration(
-                name,
-                home,
-                infer,
-                host=frozenset(host),
-                spatial=frozenset(spatial),
-                alias=alias,
-                pure=pure,
-                on_host=on_host,
-                joins=joins,
-                cuts=cuts,
-            )
-        )
+        flags: dict[str, Any] = {"alias": alias, "pure": pure, "on_host": on_host, "joins": joins, "cuts": cuts}
+        return register(Declaration(name, home, infer, host=frozenset(host), spatial=frozenset(spatial), **flags))
 
     return declare
 
