@@ -39,7 +39,7 @@ def _conv(
     dilation: Extent = 1,
     groups: int = 1,
 ) -> FunctionalTensor:
-    """Convolve {}: `weight` is (outputs, inputs / groups, kernel)."""
+    """Convolve signals, pictures or volumes: `weight` is (outputs, inputs / groups, kernel)."""
     values = together(input, weight, *([] if bias is None else [bias]))
     x, added = batched(values[0], rank)
     w = values[1]
@@ -62,7 +62,7 @@ def _conv_transpose(
     groups: int = 1,
     dilation: Extent = 1,
 ) -> FunctionalTensor:
-    """Convolve {} transposed: `weight` is (inputs, outputs / groups, kernel)."""
+    """Convolve signals, pictures or volumes transposed: `weight` is (inputs, outputs / groups, kernel)."""
     values = together(input, weight, *([] if bias is None else [bias]))
     x, added = batched(values[0], rank)
     if values[1].ndim != rank + 2:

@@ -42,7 +42,7 @@ def _max_pool(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the largest element of each window in {}, and its index in its plane if asked."""
+    """Return the largest element of each window in signals, pictures or volumes, and if asked its index in its plane."""
     how = {"dilations": each(dilation, rank, "dilation"), "ceil_mode": int(bool(ceil_mode))}
     largest, added, x = _pool("MaxPool", rank, input, kernel_size, stride, padding, **how)
     if not return_indices:
@@ -62,7 +62,7 @@ def _avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> FunctionalTensor:
-    """Return the mean of each window in {}."""
+    """Return the mean of each window in signals, pictures or volumes."""
     how = {"ceil_mode": int(bool(ceil_mode)), "count_include_pad": int(bool(count_include_pad))}
     if divisor_override is None:
         made, added, _ = _pool("AveragePool", rank, input, kernel_size, stride, padding, **how)
@@ -85,7 +85,7 @@ def _lp_pool(
     stride: Extent | None = None,
     ceil_mode: bool = False,
 ) -> FunctionalTensor:
-    """Return the p-norm of each window in {}, of absolute values (PyTorch: with their signs)."""
+    """Return p-norms of windows in signals, pictures or volumes, of absolute values (PyTorch: with their signs)."""
     how = {"ceil_mode": int(bool(ceil_mode)), "p": float(norm_type)}
     made, added, _ = _pool("LpPool", rank, in_floats(input), kernel_size, stride, 0, **how)
     return unbatched(made, added)
@@ -122,12 +122,12 @@ def _adapted(x: FunctionalTensor, axis: int, size: int, reduce: Callable[..., Fu
 
 
 def _adaptive_avg_pool(rank: int, input: Given, output_size: int | Sequence[int | None]) -> FunctionalTensor:
-    """Return means of as many windows in {} as `output_size` says; None keeps a dim."""
+    """Return the mean of each of `output_size` windows in signals, pictures or volumes; None keeps a dim."""
     return _adaptive(rank, "GlobalAveragePool", mean, input, output_size)
 
 
 def _adaptive_max_pool(rank: int, input: Given, output_size: int | Sequence[int | None]) -> FunctionalTensor:
-    """Return the largest elements of as many windows in {} as `output_size` says; None keeps a dim."""
+    """Return the largest of each of `output_size` windows in signals, pictures or volumes; None keeps a dim."""
     return _adaptive(rank, "GlobalMaxPool", amax, input, output_size)
 
 
@@ -140,7 +140,7 @@ def _max_unpool(
     padding: Extent = 0,
     output_size: Sequence[int] | None = None,
 ) -> FunctionalTensor:
-    """Put the results of a max pool in {} back to their places; the rest is 0."""
+    """Put the results of a max pool of signals, pictures or volumes back to their places; the rest is 0."""
     x, added = batched(input, rank)
     places, _ = batched(indices, rank)
     kernel = each(kernel_size, rank, "kernel_size")

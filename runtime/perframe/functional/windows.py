@@ -16,7 +16,7 @@ Extent = int | Sequence[int]
 def of_ranks(body: Callable[Concatenate[int, P], R]) -> tuple[Callable[P, R], Callable[P, R], Callable[P, R]]:
     """Make the functions NAME1d, NAME2d and NAME3d of the public interface from a body `_NAME(rank, ...)`.
 
-    In their docstrings "signals", "pictures" and "volumes" take the place of "{}".
+    The docstring of each names its own data.
     """
 
     def of_rank(rank: int, data: str) -> Callable[P, R]:
@@ -28,7 +28,7 @@ def of_ranks(body: Callable[Concatenate[int, P], R]) -> tuple[Callable[P, R], Ca
             parameters=list(signature.parameters.values())[1:]
         )
         call.__name__, call.__module__ = f"{body.__name__.removeprefix('_')}{rank}d", body.__module__
-        call.__doc__ = (body.__doc__ or "").format(data)
+        call.__doc__ = (body.__doc__ or "").replace("signals, pictures or volumes", data)
         return function(call)
 
     return of_rank(1, "signals"), of_rank(2, "pictures"), of_rank(3, "volumes")
