@@ -42,7 +42,7 @@ def _max_pool(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return the largest element of each window in signals, pictures or volumes, and if asked its index in its plane."""
+    """Return the largest elements of windows in signals, pictures or volumes, and their indices in planes if asked."""
     how = {"dilations": each(dilation, rank, "dilation"), "ceil_mode": int(bool(ceil_mode))}
     largest, added, x = _pool("MaxPool", rank, input, kernel_size, stride, padding, **how)
     if not return_indices:
