@@ -81,7 +81,11 @@ for _rank, _size in WEIGHTS.items():
 each("lp_pool1d", case(F(2, 3, 6), 2, 2), case(U(0, 1, 2, 3, 7), 3.0, 3, 2))
 each("lp_pool2d", case(F(2, 3, 6, 5), 2, 2))
 each("lp_pool3d", case(F(2, 3, 4, 4, 5), 2, 2))
-each("avg_pool2d", case(F(2, 3, 6, 7), 2, divisor_override=3, fixed=True))
+each(
+    "avg_pool2d",
+    case(F(2, 3, 6, 7), 2, divisor_override=3, fixed=True),
+    case(F(3, 6, 7), 2, divisor_override=3, fixed=True),
+)
 for _rank, _places in ((1, (0, 3)), (2, (0, 3, 9, 14)), (3, (0, 3, 5, 7, 33, 35, 37, 63))):
     CASES[f"max_unpool{_rank}d"] = [
         case(F(1, 1, *(2,) * _rank), np.array(_places).reshape(1, 1, *(2,) * _rank), 2, fixed=True)

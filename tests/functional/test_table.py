@@ -12,8 +12,8 @@ import pytest
 import perframe as pf
 from functional.calling import run
 from functional.cases import CASES, ELSEWHERE
+from functional.sentis import SENTIS
 from perframe.functional.methods import Methods
-from perframe.functional.sentis import SENTIS
 
 ROOT = Path(__file__).resolve().parents[2]
 # one or more of each family, and those that are built from several layers

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from perframe.errors import InputError
-from perframe.functional.calls import apply, function, together
+from perframe.functional.calls import apply, together
 from perframe.functional.tensor import FunctionalTensor, Given
-from perframe.functional.windows import Extent, batched, each, unbatched
+from perframe.functional.windows import Extent, batched, each, of_ranks, unbatched
 
 
 def _pads(
@@ -29,16 +29,17 @@ def _pads(
     return each(padding, rank, "padding", 0) * 2
 
 
-def _convolution(
+def _conv(
     rank: int,
     input: Given,
     weight: Given,
-    bias: Given | None,
-    stride: Extent,
-    padding: Extent | str,
-    dilation: Extent,
-    groups: int,
+    bias: Given | None = None,
+    stride: Extent = 1,
+    padding: Extent | str = 0,
+    dilation: Extent = 1,
+    groups: int = 1,
 ) -> FunctionalTensor:
+    """Convolve signals, pictures or volumes: `weight` is (outputs, inputs / groups, kernel)."""
     values = together(input, weight, *([] if bias is None else [bias]))
     x, added = batched(values[0], rank)
     w = values[1]
@@ -50,17 +51,18 @@ def _convolution(
     return unbatched(made, added)
 
 
-def _transposed(
+def _conv_transpose(
     rank: int,
     input: Given,
     weight: Given,
-    bias: Given | None,
-    stride: Extent,
-    padding: Extent,
-    output_padding: Extent,
-    groups: int,
-    dilation: Extent,
+    bias: Given | None = None,
+    stride: Extent = 1,
+    padding: Extent = 0,
+    output_padding: Extent = 0,
+    groups: int = 1,
+    dilation: Extent = 1,
 ) -> FunctionalTensor:
+    """Convolve signals, pictures or volumes transposed: `weight` is (inputs, outputs / groups, kernel)."""
     values = together(input, weight, *([] if bias is None else [bias]))
     x, added = batched(values[0], rank)
     if values[1].ndim != rank + 2:
@@ -82,88 +84,5 @@ def _transposed(
     return unbatched(made, added)
 
 
-@function
-def conv1d(
-    input: Given,
-    weight: Given,
-    bias: Given | None = None,
-    stride: Extent = 1,
-    padding: Extent | str = 0,
-    dilation: Extent = 1,
-    groups: int = 1,
-) -> FunctionalTensor:
-    """Convolve signals: `weight` is (outputs, inputs / groups, kernel)."""
-    return _convolution(1, input, weight, bias, stride, padding, dilation, groups)
-
-
-@function
-def conv2d(
-    input: Given,
-    weight: Given,
-    bias: Given | None = None,
-    stride: Extent = 1,
-    padding: Extent | str = 0,
-    dilation: Extent = 1,
-    groups: int = 1,
-) -> FunctionalTensor:
-    """Convolve pictures: `weight` is (outputs, inputs / groups, kernel)."""
-    return _convolution(2, input, weight, bias, stride, padding, dilation, groups)
-
-
-@function
-def conv3d(
-    input: Given,
-    weight: Given,
-    bias: Given | None = None,
-    stride: Extent = 1,
-    padding: Extent | str = 0,
-    dilation: Extent = 1,
-    groups: int = 1,
-) -> FunctionalTensor:
-    """Convolve volumes: `weight` is (outputs, inputs / groups, kernel)."""
-    return _convolution(3, input, weight, bias, stride, padding, dilation, groups)
-
-
-@function
-def conv_transpose1d(
-    input: Given,
-    weight: Given,
-    bias: Given | None = None,
-    stride: Extent = 1,
-    padding: Extent = 0,
-    output_padding: Extent = 0,
-    groups: int = 1,
-    dilation: Extent = 1,
-) -> FunctionalTensor:
-    """Convolve signals transposed: `weight` is (inputs, outputs / groups, kernel)."""
-    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-@function
-def conv_transpose2d(
-    input: Given,
-    weight: Given,
-    bias: Given | None = None,
-    stride: Extent = 1,
-    padding: Extent = 0,
-    output_padding: Extent = 0,
-    groups: int = 1,
-    dilation: Extent = 1,
-) -> FunctionalTensor:
-    """Convolve pictures transposed: `weight` is (inputs, outputs / groups, kernel)."""
-    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-@function
-def conv_transpose3d(
-    input: Given,
-    weight: Given,
-    bias: Given | None = None,
-    stride: Extent = 1,
-    padding: Extent = 0,
-    output_padding: Extent = 0,
-    groups: int = 1,
-    dilation: Extent = 1,
-) -> FunctionalTensor:
-    """Convolve volumes transposed: `weight` is (inputs, outputs / groups, kernel)."""
-    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+conv1d, conv2d, conv3d = of_ranks(_conv)
+conv_transpose1d, conv_transpose2d, conv_transpose3d = of_ranks(_conv_transpose)

@@ -5,6 +5,7 @@ PyTorch takes a generator; here `seed` is a number, or None for other numbers in
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from perframe.errors import InputError
@@ -149,8 +150,5 @@ def random_choice(input: Given, size: Sizes, p: Given | None = None, *, seed: Se
         return take(values, _whole(sizes, 0, many, DataType.INT64, seed))
     if count is None:
         raise InputError("with probabilities the size is made of numbers")
-    total = 1
-    for dim in count:
-        total *= dim
-    drawn = multinomial(ravel(to_tensor(p)), total, True, seed=seed)
+    drawn = multinomial(ravel(to_tensor(p)), math.prod(count), True, seed=seed)
     return take(values, apply("Reshape", drawn, sizes))

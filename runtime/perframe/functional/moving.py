@@ -228,7 +228,7 @@ def repeat_interleave(input: Given, repeats: int, dim: int | None = None) -> Fun
     """Repeat each element, or each slice along a dim, a number of times."""
     x = to_tensor(input)
     if not isinstance(repeats, (int, np.integer)) or repeats < 0:
-        raise InputError(f"repeats is one number from 0, not {_said(repeats)}")
+        raise InputError(f"repeats is one number from 0, not {repeats!r:.80}")
     if dim is None:
         x, dim = ravel(x), 0
     at = axis_of(x, dim)
@@ -236,7 +236,3 @@ def repeat_interleave(input: Given, repeats: int, dim: int | None = None) -> Fun
     counts[at + 1] = int(repeats)
     wide = apply("Tile", apply("Unsqueeze", x, ints(at + 1)), ints(*counts))
     return flatten(wide, at, at + 1)
-
-
-def _said(value: Any) -> str:
-    return f"{value!r:.80}"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from perframe.errors import InputError
-from perframe.functional.calls import apply, apply_all, cast, function, in_floats, ints, known_size, number
+from perframe.functional.calls import apply, apply_all, in_floats, ints, known_size, number
 from perframe.functional.elementwise import mul
 from perframe.functional.moving import flatten, unflatten
 from perframe.functional.pieces import cat, cut, limited
 from perframe.functional.reductions import amax, mean
 from perframe.functional.sizes import sizes_of
 from perframe.functional.tensor import FunctionalTensor, Given
-from perframe.functional.windows import Extent, batched, each, unbatched
+from perframe.functional.windows import Extent, batched, each, of_ranks, unbatched
 
 
 def _pool(
@@ -35,12 +36,13 @@ def _max_pool(
     rank: int,
     input: Given,
     kernel_size: Extent,
-    stride: Extent | None,
-    padding: Extent,
-    dilation: Extent,
-    ceil_mode: bool,
-    return_indices: bool,
+    stride: Extent | None = None,
+    padding: Extent = 0,
+    dilation: Extent = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> Any:
+    """Return the largest elements of windows in signals, pictures or volumes, and their indices in planes if asked."""
     how = {"dilations": each(dilation, rank, "dilation"), "ceil_mode": int(bool(ceil_mode))}
     largest, added, x = _pool("MaxPool", rank, input, kernel_size, stride, padding, **how)
     if not return_indices:
@@ -54,37 +56,36 @@ def _avg_pool(
     rank: int,
     input: Given,
     kernel_size: Extent,
-    stride: Extent | None,
-    padding: Extent,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
+    stride: Extent | None = None,
+    padding: Extent = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> FunctionalTensor:
+    """Return the mean of each window in signals, pictures or volumes."""
     how = {"ceil_mode": int(bool(ceil_mode)), "count_include_pad": int(bool(count_include_pad))}
     if divisor_override is None:
         made, added, _ = _pool("AveragePool", rank, input, kernel_size, stride, padding, **how)
         return unbatched(made, added)
     if divisor_override == 0:
         raise InputError("divisor_override is 0")
-    made, added, _ = _pool("LpPool", rank, _split_signs(input, rank), kernel_size, stride, padding, p=1.0)
-    positive, negative = (cut(made, 1, *part) for part in _halves(made))
+    x, added = batched(input, rank)
+    signs = apply("Concat", apply("Relu", x), apply("Relu", apply("Neg", x)), axis=1)  # twice as many channels
+    made, _, _ = _pool("LpPool", rank, signs, kernel_size, stride, padding, p=1.0)
+    channels = known_size(made, 1, "divisor_override")
+    positive, negative = cut(made, 1, 0, channels // 2), cut(made, 1, channels // 2, channels)
     return unbatched(mul(apply("Sub", positive, negative), 1 / divisor_override), added)
 
 
-def _split_signs(input: Given, rank: int) -> FunctionalTensor:
-    """Return the positive and the negative parts of all elements, as twice as many channels."""
-    x, _ = batched(input, rank)
-    return apply("Concat", apply("Relu", x), apply("Relu", apply("Neg", x)), axis=1)
-
-
-def _halves(x: FunctionalTensor) -> tuple[tuple[int, int], tuple[int, int]]:
-    channels = known_size(x, 1, "divisor_override")
-    return (0, channels // 2), (channels // 2, channels)
-
-
 def _lp_pool(
-    rank: int, input: Given, norm_type: float, kernel_size: Extent, stride: Extent | None, ceil_mode: bool
+    rank: int,
+    input: Given,
+    norm_type: float,
+    kernel_size: Extent,
+    stride: Extent | None = None,
+    ceil_mode: bool = False,
 ) -> FunctionalTensor:
+    """Return p-norms of windows in signals, pictures or volumes, of absolute values (PyTorch: with their signs)."""
     how = {"ceil_mode": int(bool(ceil_mode)), "p": float(norm_type)}
     made, added, _ = _pool("LpPool", rank, in_floats(input), kernel_size, stride, 0, **how)
     return unbatched(made, added)
@@ -120,15 +121,26 @@ def _adapted(x: FunctionalTensor, axis: int, size: int, reduce: Callable[..., Fu
     return cat([reduce(cut(x, axis, *part), axis, keepdim=True) for part in parts], axis)
 
 
-def _unpool(
+def _adaptive_avg_pool(rank: int, input: Given, output_size: int | Sequence[int | None]) -> FunctionalTensor:
+    """Return the mean of each of `output_size` windows in signals, pictures or volumes; None keeps a dim."""
+    return _adaptive(rank, "GlobalAveragePool", mean, input, output_size)
+
+
+def _adaptive_max_pool(rank: int, input: Given, output_size: int | Sequence[int | None]) -> FunctionalTensor:
+    """Return the largest of each of `output_size` windows in signals, pictures or volumes; None keeps a dim."""
+    return _adaptive(rank, "GlobalMaxPool", amax, input, output_size)
+
+
+def _max_unpool(
     rank: int,
     input: Given,
     indices: Given,
     kernel_size: Extent,
-    stride: Extent | None,
-    padding: Extent,
-    output_size: Sequence[int] | None,
+    stride: Extent | None = None,
+    padding: Extent = 0,
+    output_size: Sequence[int] | None = None,
 ) -> FunctionalTensor:
+    """Put the results of a max pool of signals, pictures or volumes back to their places; the rest is 0."""
     x, added = batched(input, rank)
     places, _ = batched(indices, rank)
     kernel = each(kernel_size, rank, "kernel_size")
@@ -140,193 +152,15 @@ def _unpool(
         for size, step, before, long in zip(sizes, strides, cuts, kernel, strict=True)
     ]
     made = natural if output_size is None else [int(size) for size in output_size][-rank:]
-    plane = 1
-    for size in made:
-        plane *= size
-    flat = flatten(x, 2)
-    empty = apply("Expand", number(0, x), apply("Concat", sizes_of(x, 0, 2), ints(plane), axis=0))
-    filled = apply("ScatterElements", empty, flatten(cast(places, places.dtype), 2), flat, axis=2)
+    plane = ints(math.prod(made))
+    empty = apply("Expand", number(0, x), apply("Concat", sizes_of(x, 0, 2), plane, axis=0))
+    filled = apply("ScatterElements", empty, flatten(places, 2), flatten(x, 2), axis=2)
     return unbatched(unflatten(filled, 2, made), added)
 
 
-@function
-def max_pool1d(
-    input: Given,
-    kernel_size: Extent,
-    stride: Extent | None = None,
-    padding: Extent = 0,
-    dilation: Extent = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Return the largest element of each window in signals, and its index in its plane if asked."""
-    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-
-
-@function
-def max_pool2d(
-    input: Given,
-    kernel_size: Extent,
-    stride: Extent | None = None,
-    padding: Extent = 0,
-    dilation: Extent = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Return the largest element of each window in pictures, and its index in its plane if asked."""
-    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-
-
-@function
-def max_pool3d(
-    input: Given,
-    kernel_size: Extent,
-    stride: Extent | None = None,
-    padding: Extent = 0,
-    dilation: Extent = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """Return the largest element of each window in volumes, and its index in its plane if asked."""
-    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-
-
-@function
-def avg_pool1d(
-    input: Given,
-    kernel_size: Extent,
-    stride: Extent | None = None,
-    padding: Extent = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> FunctionalTensor:
-    """Return the mean of each window in signals."""
-    return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-
-@function
-def avg_pool2d(
-    input: Given,
-    kernel_size: Extent,
-    stride: Extent | None = None,
-    padding: Extent = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> FunctionalTensor:
-    """Return the mean of each window in pictures."""
-    return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-
-@function
-def avg_pool3d(
-    input: Given,
-    kernel_size: Extent,
-    stride: Extent | None = None,
-    padding: Extent = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> FunctionalTensor:
-    """Return the mean of each window in volumes."""
-    return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-
-@function
-def lp_pool1d(
-    input: Given, norm_type: float, kernel_size: Extent, stride: Extent | None = None, ceil_mode: bool = False
-) -> FunctionalTensor:
-    """Return the p-norm of each window in signals, of absolute values (PyTorch: with their signs)."""
-    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-@function
-def lp_pool2d(
-    input: Given, norm_type: float, kernel_size: Extent, stride: Extent | None = None, ceil_mode: bool = False
-) -> FunctionalTensor:
-    """Return the p-norm of each window in pictures, of absolute values (PyTorch: with their signs)."""
-    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-@function
-def lp_pool3d(
-    input: Given, norm_type: float, kernel_size: Extent, stride: Extent | None = None, ceil_mode: bool = False
-) -> FunctionalTensor:
-    """Return the p-norm of each window in volumes, of absolute values (PyTorch: with their signs)."""
-    return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-@function
-def adaptive_avg_pool1d(input: Given, output_size: int | Sequence[int | None]) -> FunctionalTensor:
-    """Return means of as many windows in signals as `output_size` says; None keeps a dim."""
-    return _adaptive(1, "GlobalAveragePool", mean, input, output_size)
-
-
-@function
-def adaptive_avg_pool2d(input: Given, output_size: int | Sequence[int | None]) -> FunctionalTensor:
-    """Return means of as many windows in pictures as `output_size` says; None keeps a dim."""
-    return _adaptive(2, "GlobalAveragePool", mean, input, output_size)
-
-
-@function
-def adaptive_avg_pool3d(input: Given, output_size: int | Sequence[int | None]) -> FunctionalTensor:
-    """Return means of as many windows in volumes as `output_size` says; None keeps a dim."""
-    return _adaptive(3, "GlobalAveragePool", mean, input, output_size)
-
-
-@function
-def adaptive_max_pool1d(input: Given, output_size: int | Sequence[int | None]) -> FunctionalTensor:
-    """Return the largest elements of as many windows in signals as `output_size` says; None keeps a dim."""
-    return _adaptive(1, "GlobalMaxPool", amax, input, output_size)
-
-
-@function
-def adaptive_max_pool2d(input: Given, output_size: int | Sequence[int | None]) -> FunctionalTensor:
-    """Return the largest elements of as many windows in pictures as `output_size` says; None keeps a dim."""
-    return _adaptive(2, "GlobalMaxPool", amax, input, output_size)
-
-
-@function
-def adaptive_max_pool3d(input: Given, output_size: int | Sequence[int | None]) -> FunctionalTensor:
-    """Return the largest elements of as many windows in volumes as `output_size` says; None keeps a dim."""
-    return _adaptive(3, "GlobalMaxPool", amax, input, output_size)
-
-
-@function
-def max_unpool1d(
-    input: Given,
-    indices: Given,
-    kernel_size: Extent,
-    stride: Extent | None = None,
-    padding: Extent = 0,
-    output_size: Sequence[int] | None = None,
-) -> FunctionalTensor:
-    """Put the results of a max pool in signals back to their places; the rest is 0."""
-    return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
-
-
-@function
-def max_unpool2d(
-    input: Given,
-    indices: Given,
-    kernel_size: Extent,
-    stride: Extent | None = None,
-    padding: Extent = 0,
-    output_size: Sequence[int] | None = None,
-) -> FunctionalTensor:
-    """Put the results of a max pool in pictures back to their places; the rest is 0."""
-    return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
-
-
-@function
-def max_unpool3d(
-    input: Given,
-    indices: Given,
-    kernel_size: Extent,
-    stride: Extent | None = None,
-    padding: Extent = 0,
-    output_size: Sequence[int] | None = None,
-) -> FunctionalTensor:
-    """Put the results of a max pool in volumes back to their places; the rest is 0."""
-    return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
+max_pool1d, max_pool2d, max_pool3d = of_ranks(_max_pool)
+avg_pool1d, avg_pool2d, avg_pool3d = of_ranks(_avg_pool)
+lp_pool1d, lp_pool2d, lp_pool3d = of_ranks(_lp_pool)
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = of_ranks(_adaptive_avg_pool)
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = of_ranks(_adaptive_max_pool)
+max_unpool1d, max_unpool2d, max_unpool3d = of_ranks(_max_unpool)

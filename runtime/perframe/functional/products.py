@@ -91,8 +91,7 @@ def addbmm(input: Given, batch1: Given, batch2: Given, *, beta: float = 1, alpha
 
 
 def _added(input: Given, product: FunctionalTensor, beta: float, alpha: float) -> FunctionalTensor:
-    scaled = product if alpha == 1 else mul(product, alpha)
-    return add(input if beta == 1 else mul(input, beta), scaled)
+    return add(input if beta == 1 else mul(input, beta), product, alpha=alpha)
 
 
 @function

@@ -1,14 +1,37 @@
-"""Arguments of convolutions and pools: a number for each dim, and a batch that may be missing."""
+"""Convolutions and pools over one, two and three dims: their functions, a number for each dim, and a missing batch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Concatenate
 
 from perframe.errors import InputError
-from perframe.functional.calls import apply, ints
+from perframe.functional.calls import P, R, apply, function, ints
 from perframe.functional.tensor import FunctionalTensor, Given, to_tensor
 
 Extent = int | Sequence[int]
+
+
+def of_ranks(body: Callable[Concatenate[int, P], R]) -> tuple[Callable[P, R], Callable[P, R], Callable[P, R]]:
+    """Make the functions NAME1d, NAME2d and NAME3d of the public interface from a body `_NAME(rank, ...)`.
+
+    The docstring of each names its own data.
+    """
+
+    def of_rank(rank: int, data: str) -> Callable[P, R]:
+        def call(*given: P.args, **named: P.kwargs) -> R:
+            return body(rank, *given, **named)
+
+        signature = inspect.signature(body)
+        call.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=list(signature.parameters.values())[1:]
+        )
+        call.__name__, call.__module__ = f"{body.__name__.removeprefix('_')}{rank}d", body.__module__
+        call.__doc__ = (body.__doc__ or "").replace("signals, pictures or volumes", data)
+        return function(call)
+
+    return of_rank(1, "signals"), of_rank(2, "pictures"), of_rank(3, "volumes")
 
 
 def each(value: Extent, rank: int, what: str, least: int = 1) -> tuple[int, ...]:

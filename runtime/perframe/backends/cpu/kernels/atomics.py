@@ -12,8 +12,8 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
+from perframe.backends.cpu.kernels.inlining import emitted
 from perframe.backends.cpu.kernels.memory import NO_UNWIND
 from perframe.backends.cpu.kernels.sizes import architecture
 
@@ -23,35 +23,23 @@ _ARM: tuple[str, list[Any]] = ("llvm.aarch64.hint", [ir.Constant(ir.IntType(32),
 _PAUSES = {"x86_64": _X86, "aarch64": _ARM}
 
 
-@intrinsic
-def load_acquire(typing: Any, address: Any) -> Any:
+@emitted(types.int64, types.int64)
+def load_acquire(builder: Any, address: Any) -> Any:
     """Read the word at an address, and acquire it."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load_atomic(builder.inttoptr(args[0], _WORD.as_pointer()), "acquire", 8)
-
-    return types.int64(types.int64), codegen
+    return builder.load_atomic(builder.inttoptr(address, _WORD.as_pointer()), "acquire", 8)
 
 
-@intrinsic
-def store_release(typing: Any, address: Any, value: Any) -> Any:
+@emitted(types.void, types.int64, types.int64)
+def store_release(builder: Any, address: Any, value: Any) -> None:
     """Write the word at an address, and release it."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store_atomic(args[1], builder.inttoptr(args[0], _WORD.as_pointer()), "release", 8)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), codegen
+    builder.store_atomic(value, builder.inttoptr(address, _WORD.as_pointer()), "release", 8)
 
 
 def _read_modify_write(operation: str, order: str) -> Any:
-    @intrinsic
-    def change(typing: Any, address: Any, value: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = builder.inttoptr(args[0], _WORD.as_pointer())
-            return builder.atomic_rmw(operation, pointer, args[1], order)
-
-        return types.int64(types.int64, types.int64), codegen
+    @emitted(types.int64, types.int64, types.int64)
+    def change(builder: Any, address: Any, value: Any) -> Any:
+        pointer = builder.inttoptr(address, _WORD.as_pointer())
+        return builder.atomic_rmw(operation, pointer, value, order)
 
     return change
 
@@ -62,18 +50,13 @@ add_in_order = _read_modify_write("add", "seq_cst")
 exchange = _read_modify_write("xchg", "seq_cst")
 
 
-@intrinsic
-def pause(typing: Any) -> Any:
+@emitted(types.void)
+def pause(builder: Any) -> None:
     """Tell the core that this thread is spinning."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        name, hints = _PAUSES.get(architecture(), ("", []))
-        if name:
-            kind = ir.FunctionType(ir.VoidType(), [hint.type for hint in hints])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, name), hints)
-        return context.get_dummy_value()
-
-    return types.void(), codegen
+    name, hints = _PAUSES.get(architecture(), ("", []))
+    if name:
+        kind = ir.FunctionType(ir.VoidType(), [hint.type for hint in hints])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, name), hints)
 
 
 _COUNTERS = {
@@ -82,29 +65,20 @@ _COUNTERS = {
 }
 
 
-@intrinsic
-def read_ticks(typing: Any) -> Any:
+@emitted(types.int64)
+def read_ticks(builder: Any) -> Any:
     """Read a counter of the core that runs at a constant rate. It stays 0 where the machine has none."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        name = _COUNTERS.get(architecture())
-        if name is None:
-            return _WORD(0)
-        return builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(_WORD, []), name), [])
-
-    return types.int64(), codegen
+    name = _COUNTERS.get(architecture())
+    if name is None:
+        return _WORD(0)
+    return builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(_WORD, []), name), [])
 
 
-@intrinsic
-def call_system(typing: Any, function: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
+@emitted(types.void, *[types.int64] * 6)
+def call_system(builder: Any, function: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> None:
     """Call the C function at an address with five words. A function ignores surplus words.
 
     `syscall` is variadic: Linux passes its arguments as those of any other function. Apple's systems would not.
     """
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.FunctionType(_WORD, [_WORD] * 5)
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:], attrs=NO_UNWIND)
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 6), codegen
+    kind = ir.FunctionType(_WORD, [_WORD] * 5)
+    builder.call(builder.inttoptr(function, kind.as_pointer()), [a, b, c, d, e], attrs=NO_UNWIND)

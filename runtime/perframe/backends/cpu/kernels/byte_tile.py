@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 
 from perframe.backends.cpu.kernels import dot_tile
 from perframe.backends.cpu.kernels.emit import function_of, number
-from perframe.backends.cpu.kernels.inlining import inline
+from perframe.backends.cpu.kernels.inlining import emitted, inline
 from perframe.backends.cpu.kernels.memory import bools
 from perframe.backends.cpu.kernels.sizes import AMX_ROWS, GROUP, LANES, PANEL, REGISTERS
 from perframe.backends.cpu.kernels.vector import I32, I64, declare, splat_of
@@ -216,22 +216,14 @@ def _tile(kind: str, emit: Emit, sizes: dict[int, int]) -> Any:
     return multiply
 
 
-@intrinsic
-def _load_tile_config(typing: Any, address: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _assembly(builder, ["ldtilecfg ($0)"], [args[0]], 0, [])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), codegen
+@emitted(types.void, types.int64)
+def _load_tile_config(builder: Any, address: Any) -> None:
+    _assembly(builder, ["ldtilecfg ($0)"], [address], 0, [])
 
 
-@intrinsic
-def _release_tiles(typing: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _assembly(builder, ["tilerelease"], [], 0, [])
-        return context.get_dummy_value()
-
-    return types.void(), codegen
+@emitted(types.void)
+def _release_tiles(builder: Any) -> None:
+    _assembly(builder, ["tilerelease"], [], 0, [])
 
 
 @inline

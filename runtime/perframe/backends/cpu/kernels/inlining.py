@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba import njit
+from numba import njit, types
 from numba.core import config
+from numba.extending import intrinsic
 
 # Division by zero gives infinity, as in NumPy and GLSL. NaN and infinity keep their meaning, so of the fast-math flags
 # only contraction is set.
@@ -35,3 +38,23 @@ def spliced(function: Any) -> Any:
     product, compiles in half the time: LLVM optimizes the helpers of `inline` one by one, with everything they call.
     """
     return njit(inline="always", **OPTIONS)(function)
+
+
+def emitted(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Mark a helper that emits LLVM IR: `emit(builder, *values)` returns the result's value.
+
+    `result` and `arguments` are Numba's types.
+    """
+
+    def mark(emit: Callable[..., Any]) -> Any:
+        @functools.wraps(emit)  # so that Numba finds the arguments' names
+        def define(_typing: Any, *_kinds: Any) -> Any:
+            def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+                made = emit(builder, *values)
+                return context.get_dummy_value() if result is types.void else made
+
+            return result(*arguments), codegen
+
+        return intrinsic(define)
+
+    return mark

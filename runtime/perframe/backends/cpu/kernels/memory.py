@@ -9,18 +9,17 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from perframe.backends.cpu.kernels.inlining import emitted
+
 # What is called through an address raises nothing. Without knowing that, LLVM would add tables for unwinding, and on
 # Windows these must lie within 4 GiB of all other code and data that the same engine links.
 NO_UNWIND = ("nounwind",)
 
 
 def _pointer(element: Any, llvm: Any) -> Any:
-    @intrinsic
-    def cast(typing: Any, address: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.inttoptr(args[0], llvm.as_pointer())
-
-        return types.CPointer(element)(types.int64), codegen
+    @emitted(types.CPointer(element), types.int64)
+    def cast(builder: Any, address: Any) -> Any:
+        return builder.inttoptr(address, llvm.as_pointer())
 
     return cast
 
@@ -48,54 +47,34 @@ POINTERS = {
 }
 
 
-@intrinsic
-def half_to_float(typing: Any, bits: Any) -> Any:
+@emitted(types.float32, types.uint16)
+def half_to_float(builder: Any, bits: Any) -> Any:
     """The float32 equal to the float16 with these bits."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fpext(builder.bitcast(args[0], ir.HalfType()), ir.FloatType())
-
-    return types.float32(types.uint16), codegen
+    return builder.fpext(builder.bitcast(bits, ir.HalfType()), ir.FloatType())
 
 
-@intrinsic
-def float_to_half(typing: Any, value: Any) -> Any:
+@emitted(types.uint16, types.float32)
+def float_to_half(builder: Any, value: Any) -> Any:
     """The bits of the nearest float16."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(builder.fptrunc(args[0], ir.HalfType()), ir.IntType(16))
-
-    return types.uint16(types.float32), codegen
+    return builder.bitcast(builder.fptrunc(value, ir.HalfType()), ir.IntType(16))
 
 
-@intrinsic
-def bits_to_float(typing: Any, bits: Any) -> Any:
+@emitted(types.float32, types.int32)
+def bits_to_float(builder: Any, bits: Any) -> Any:
     """The float32 with these bits."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.FloatType())
-
-    return types.float32(types.int32), codegen
+    return builder.bitcast(bits, ir.FloatType())
 
 
-@intrinsic
-def bits_to_double(typing: Any, bits: Any) -> Any:
+@emitted(types.float64, types.int64)
+def bits_to_double(builder: Any, bits: Any) -> Any:
     """The float64 with these bits."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen
+    return builder.bitcast(bits, ir.DoubleType())
 
 
-@intrinsic
-def float_to_bits(typing: Any, value: Any) -> Any:
+@emitted(types.int32, types.float32)
+def float_to_bits(builder: Any, value: Any) -> Any:
     """The bits of a float32."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.IntType(32))
-
-    return types.int32(types.float32), codegen
+    return builder.bitcast(value, ir.IntType(32))
 
 
 @intrinsic
@@ -110,35 +89,22 @@ def select(typing: Any, condition: Any, a: Any, b: Any) -> Any:
     return a(types.boolean, a, b), codegen
 
 
-@intrinsic
-def add_in_any_order(typing: Any, a: Any, b: Any) -> Any:
+@emitted(types.float32, types.float32, types.float32)
+def add_in_any_order(builder: Any, a: Any, b: Any) -> Any:
     """a + b in a sum whose terms LLVM may reorder, so that it vectorizes the loop."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fadd(args[0], args[1], flags=("reassoc", "contract"))
-
-    return types.float32(types.float32, types.float32), codegen
+    return builder.fadd(a, b, flags=("reassoc", "contract"))
 
 
-@intrinsic
-def product(typing: Any, a: Any, b: Any) -> Any:
+@emitted(types.float32, types.float32, types.float32)
+def product(builder: Any, a: Any, b: Any) -> Any:
     """a * b, rounded before it is added to anything: peers do so, and thresholds depend on the last bit."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fmul(args[0], args[1])
-
-    return types.float32(types.float32, types.float32), codegen
+    return builder.fmul(a, b)
 
 
-@intrinsic
-def call_kernel(typing: Any, kernel: Any, numbers: Any, begin: Any, end: Any) -> Any:
+@emitted(types.void, types.int64, types.int64, types.int64, types.int64)
+def call_kernel(builder: Any, kernel: Any, numbers: Any, begin: Any, end: Any) -> None:
     """Call the kernel at an address by Numba's own calling convention."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        i8p, i64 = ir.IntType(8).as_pointer(), ir.IntType(64)
-        kind = ir.FunctionType(ir.IntType(32), [i8p.as_pointer(), i8p.as_pointer(), i64, i64, i64])
-        result, error = (cgutils.alloca_once(builder, i8p) for _ in range(2))  # an alloca in a loop grows the stack
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [result, error, *args[1:]], attrs=NO_UNWIND)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64, types.int64), codegen
+    i8p, i64 = ir.IntType(8).as_pointer(), ir.IntType(64)
+    kind = ir.FunctionType(ir.IntType(32), [i8p.as_pointer(), i8p.as_pointer(), i64, i64, i64])
+    result, error = (cgutils.alloca_once(builder, i8p) for _ in range(2))  # an alloca in a loop grows the stack
+    builder.call(builder.inttoptr(kernel, kind.as_pointer()), [result, error, numbers, begin, end], attrs=NO_UNWIND)

@@ -24,6 +24,7 @@ from perframe.backends.cpu.kernels.vector import (
     divide,
     load,
     load_first,
+    multiply,
     multiply_add,
     splat,
     stack_block,
@@ -31,7 +32,7 @@ from perframe.backends.cpu.kernels.vector import (
     store_first,
     subtract,
 )
-from perframe.backends.cpu.kernels.whole_vector import ROUNDING, multiply
+from perframe.backends.cpu.kernels.whole_vector import ROUNDING
 
 field = RECURRENT.at
 

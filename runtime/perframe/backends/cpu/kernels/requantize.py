@@ -7,12 +7,11 @@ from typing import Any
 from perframe.backends.cpu.kernels.fields import BYTE_ADD, BYTE_TABLE
 from perframe.backends.cpu.kernels.memory import bools, floats, int32s, int64s
 from perframe.backends.cpu.kernels.sizes import LANES
-from perframe.backends.cpu.kernels.vector import multiply_add, splat
+from perframe.backends.cpu.kernels.vector import multiply, multiply_add, splat
 from perframe.backends.cpu.kernels.whole_vector import (
     add_whole,
     between,
     byte_loader,
-    multiply,
     nearest,
     real,
     splat_whole,

@@ -8,7 +8,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from perframe.backends.cpu.kernels.inlining import inline
+from perframe.backends.cpu.kernels.inlining import emitted, inline
 from perframe.backends.cpu.kernels.memory import floats
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.kernels.vector import F32, I32, I64, load_at, mask_of, store_at
@@ -81,29 +81,24 @@ def _merge(builder: Any, vectors: list[Any], picks: list[tuple[int, int]]) -> An
 
 
 def _interleaving(count: int, back: bool) -> Any:
-    @intrinsic
-    def emit(typing: Any, source: Any, source_pitch: Any, target: Any, target_pitch: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            source, source_pitch, target, target_pitch = args
-            source, target = (builder.inttoptr(address, F32.as_pointer()) for address in (source, target))
-            numbers = [ir.Constant(I64, index) for index in range(count)]
-            pitches = (
-                ir.Constant(I64, LANES) if back else source_pitch,
-                target_pitch if back else ir.Constant(I64, LANES),
-            )
-            vectors = [load_at(builder, builder.gep(source, [builder.mul(k, pitches[0])])) for k in numbers]
-            for index, number in enumerate(numbers):
-                if back:
-                    elements = [lane * count + index for lane in range(LANES)]
-                    picks = [(element // LANES, element % LANES) for element in elements]
-                else:
-                    elements = [index * LANES + lane for lane in range(LANES)]
-                    picks = [(element % count, element // count) for element in elements]
-                made = _merge(builder, vectors, picks)
-                store_at(builder, made, builder.gep(target, [builder.mul(number, pitches[1])]))
-            return context.get_dummy_value()
-
-        return types.void(*[types.int64] * 4), codegen
+    @emitted(types.void, *[types.int64] * 4)
+    def emit(builder: Any, source: Any, source_pitch: Any, target: Any, target_pitch: Any) -> None:
+        source, target = (builder.inttoptr(address, F32.as_pointer()) for address in (source, target))
+        numbers = [ir.Constant(I64, index) for index in range(count)]
+        pitches = (
+            ir.Constant(I64, LANES) if back else source_pitch,
+            target_pitch if back else ir.Constant(I64, LANES),
+        )
+        vectors = [load_at(builder, builder.gep(source, [builder.mul(k, pitches[0])])) for k in numbers]
+        for index, number in enumerate(numbers):
+            if back:
+                elements = [lane * count + index for lane in range(LANES)]
+                picks = [(element // LANES, element % LANES) for element in elements]
+            else:
+                elements = [index * LANES + lane for lane in range(LANES)]
+                picks = [(element % count, element // count) for element in elements]
+            made = _merge(builder, vectors, picks)
+            store_at(builder, made, builder.gep(target, [builder.mul(number, pitches[1])]))
 
     return emit
 

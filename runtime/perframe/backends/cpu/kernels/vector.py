@@ -4,14 +4,13 @@ use vectors explicitly. Addresses are int64, and offsets count elements.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import float32, types
-from numba.extending import intrinsic, models, register_model
+from numba.extending import models, register_model
 
-from perframe.backends.cpu.kernels.inlining import inline
+from perframe.backends.cpu.kernels.inlining import emitted, inline
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, MAX_RANK, multiplies_and_adds
 
 F32, I32, I64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
@@ -20,20 +19,21 @@ MASK = ir.VectorType(ir.IntType(1), LANES)
 UNALIGNED = ir.Constant(I32, 4)
 
 
-class Vector(types.Type):  # type: ignore[misc]
-    """LANES float32 in a register."""
+class Register(types.Type):  # type: ignore[misc]
+    """Numba's type for a vector in a register."""
 
-    def __init__(self) -> None:
-        super().__init__(name="Vector")
-
-
-vector = Vector()
+    def __init__(self, name: str, held: Any) -> None:
+        super().__init__(name=name)
+        self.held = held  # LLVM's type
 
 
-@register_model(Vector)
+@register_model(Register)
 class _Model(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, VECTOR)
+        super().__init__(manager, kind, kind.held)
+
+
+vector = Register("Vector", VECTOR)
 
 
 def declare(module: Any, name: str, result: Any, arguments: list[Any]) -> Any:
@@ -101,139 +101,82 @@ def pointer_at(builder: Any, address: Any, index: Any) -> Any:
     return builder.gep(builder.inttoptr(address, F32.as_pointer()), [index])
 
 
-@intrinsic
-def load(typing: Any, address: Any, index: Any) -> Any:
+@emitted(vector, types.int64, types.int64)
+def load(builder: Any, address: Any, index: Any) -> Any:
     """LANES elements, from `index` on."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return load_at(builder, pointer_at(builder, args[0], args[1]))
-
-    return vector(types.int64, types.int64), codegen
+    return load_at(builder, pointer_at(builder, address, index))
 
 
-@intrinsic
-def load_even(typing: Any, address: Any, index: Any) -> Any:
+@emitted(vector, types.int64, types.int64)
+def load_even(builder: Any, address: Any, index: Any) -> Any:
     """Every second of 2 * LANES elements, from `index` on."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = ir.VectorType(F32, 2 * LANES)
-        pointer = builder.bitcast(pointer_at(builder, args[0], args[1]), kind.as_pointer())
-        both, even = (
-            builder.load(pointer, align=4),
-            ir.Constant(ir.VectorType(I32, LANES), list(range(0, 2 * LANES, 2))),
-        )
-        return builder.shuffle_vector(both, ir.Constant(kind, ir.Undefined), even)
-
-    return vector(types.int64, types.int64), codegen
+    kind = ir.VectorType(F32, 2 * LANES)
+    pointer = builder.bitcast(pointer_at(builder, address, index), kind.as_pointer())
+    even = ir.Constant(ir.VectorType(I32, LANES), list(range(0, 2 * LANES, 2)))
+    return builder.shuffle_vector(builder.load(pointer, align=4), ir.Constant(kind, ir.Undefined), even)
 
 
-@intrinsic
-def load_first(typing: Any, address: Any, index: Any, count: Any) -> Any:
+@emitted(vector, types.int64, types.int64, types.int64)
+def load_first(builder: Any, address: Any, index: Any, count: Any) -> Any:
     """The first `count` of LANES elements, and zeros."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return load_at(builder, pointer_at(builder, args[0], args[1]), mask_of(builder, args[2]))
-
-    return vector(types.int64, types.int64, types.int64), codegen
+    return load_at(builder, pointer_at(builder, address, index), mask_of(builder, count))
 
 
-@intrinsic
-def store(typing: Any, value: Any, address: Any, index: Any) -> Any:
+@emitted(types.void, vector, types.int64, types.int64)
+def store(builder: Any, value: Any, address: Any, index: Any) -> None:
     """Write LANES elements."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        store_at(builder, args[0], pointer_at(builder, args[1], args[2]))
-        return context.get_dummy_value()
-
-    return types.void(vector, types.int64, types.int64), codegen
+    store_at(builder, value, pointer_at(builder, address, index))
 
 
-@intrinsic
-def store_first(typing: Any, value: Any, address: Any, index: Any, count: Any) -> Any:
+@emitted(types.void, vector, types.int64, types.int64, types.int64)
+def store_first(builder: Any, value: Any, address: Any, index: Any, count: Any) -> None:
     """Write the first `count` lanes."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        store_at(builder, args[0], pointer_at(builder, args[1], args[2]), mask_of(builder, args[3]))
-        return context.get_dummy_value()
-
-    return types.void(vector, types.int64, types.int64, types.int64), codegen
+    store_at(builder, value, pointer_at(builder, address, index), mask_of(builder, count))
 
 
-@intrinsic
-def splat(typing: Any, value: Any) -> Any:
+@emitted(vector, types.float32)
+def splat(builder: Any, value: Any) -> Any:
     """One float in every lane."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return splat_of(builder, args[0])
-
-    return vector(types.float32), codegen
+    return splat_of(builder, value)
 
 
-def _binary(emit: Callable[[Any, Any, Any], Any]) -> Any:
-    @intrinsic
-    def function(typing: Any, a: Any, b: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return emit(builder, *args)
-
-        return vector(vector, vector), codegen
-
-    return function
-
-
-at_least = _binary(lambda builder, value, limit: larger(builder, limit, value))
-at_most = _binary(lambda builder, value, limit: smaller(builder, limit, value))
-larger_or_nan = _binary(
+_of_two = emitted(vector, vector, vector)
+at_least = _of_two(lambda builder, value, limit: larger(builder, limit, value))
+at_most = _of_two(lambda builder, value, limit: smaller(builder, limit, value))
+larger_or_nan = _of_two(
     lambda builder, a, b: builder.select(builder.fcmp_unordered("uno", a, a), a, larger(builder, a, b))
 )
-add = _binary(lambda builder, a, b: builder.fadd(a, b))
-subtract = _binary(lambda builder, a, b: builder.fsub(a, b))
-multiply = _binary(lambda builder, a, b: builder.fmul(a, b))
-divide = _binary(lambda builder, a, b: builder.fdiv(a, b))
+add = _of_two(lambda builder, a, b: builder.fadd(a, b))
+subtract = _of_two(lambda builder, a, b: builder.fsub(a, b))
+multiply = _of_two(lambda builder, a, b: builder.fmul(a, b))
+divide = _of_two(lambda builder, a, b: builder.fdiv(a, b))
 
 
-@intrinsic
-def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded once."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return multiply_add_of(builder, *args)
-
-    return vector(vector, vector, vector), codegen
+multiply_add = emitted(vector, vector, vector, vector)(multiply_add_of)
 
 
-@intrinsic
-def sum_of(typing: Any, value: Any) -> Any:
+@emitted(types.float32, vector)
+def sum_of(builder: Any, value: Any) -> Any:
     """The sum of the lanes."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        name = f"llvm.vector.reduce.fadd.v{LANES}f32"
-        function = declare(builder.module, name, F32, [F32, VECTOR])
-        return builder.call(function, [ir.Constant(F32, 0.0), args[0]], fastmath=("reassoc",))
-
-    return types.float32(vector), codegen
+    name = f"llvm.vector.reduce.fadd.v{LANES}f32"
+    function = declare(builder.module, name, F32, [F32, VECTOR])
+    return builder.call(function, [ir.Constant(F32, 0.0), value], fastmath=("reassoc",))
 
 
-@intrinsic
-def largest_of(typing: Any, value: Any) -> Any:
+@emitted(types.float32, vector)
+def largest_of(builder: Any, value: Any) -> Any:
     """The largest of the lanes, without NaN."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        function = declare(builder.module, f"llvm.vector.reduce.fmax.v{LANES}f32", F32, [VECTOR])
-        return builder.call(function, [args[0]])
-
-    return types.float32(vector), codegen
+    function = declare(builder.module, f"llvm.vector.reduce.fmax.v{LANES}f32", F32, [VECTOR])
+    return builder.call(function, [value])
 
 
 def _stack(kind: Any, size: int) -> Any:
-    @intrinsic
-    def memory(typing: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            with builder.goto_entry_block():
-                memory = builder.alloca(ir.ArrayType(kind, size))
-                memory.align = 64
-            return builder.ptrtoint(memory, I64)
-
-        return types.int64(), codegen
+    @emitted(types.int64)
+    def memory(builder: Any) -> Any:
+        with builder.goto_entry_block():
+            memory = builder.alloca(ir.ArrayType(kind, size))
+            memory.align = 64
+        return builder.ptrtoint(memory, I64)
 
     return memory
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types, uint8
-from numba.extending import intrinsic, models, register_model
 
-from perframe.backends.cpu.kernels.inlining import inline
+from perframe.backends.cpu.kernels.inlining import emitted, inline
 from perframe.backends.cpu.kernels.memory import POINTERS, bools
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.kernels.vector import (
@@ -20,6 +19,7 @@ from perframe.backends.cpu.kernels.vector import (
     MASK,
     UNALIGNED,
     VECTOR,
+    Register,
     declare,
     mask_of,
     splat_of,
@@ -35,20 +35,7 @@ CHUNK = 4 * LANES  # bytes in a register
 MASKS_BYTES = LANES == 16  # CPUs with registers of 64 bytes can mask single bytes
 
 
-class WholeVector(types.Type):  # type: ignore[misc]
-    """LANES int32 in a register."""
-
-    def __init__(self) -> None:
-        super().__init__(name="WholeVector")
-
-
-whole_vector = WholeVector()
-
-
-@register_model(WholeVector)
-class _Model(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, INTS)
+whole_vector = Register("WholeVector", INTS)
 
 
 def _pointer(builder: Any, address: Any, index: Any, element: Any, kind: Any) -> Any:
@@ -56,76 +43,53 @@ def _pointer(builder: Any, address: Any, index: Any, element: Any, kind: Any) ->
     return builder.bitcast(pointer, kind.as_pointer())
 
 
-@intrinsic
-def load_whole(typing: Any, address: Any, index: Any) -> Any:
+@emitted(whole_vector, types.int64, types.int64)
+def load_whole(builder: Any, address: Any, index: Any) -> Any:
     """LANES int32, from `index` on."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load(_pointer(builder, args[0], args[1], I32, INTS), align=4)
-
-    return whole_vector(types.int64, types.int64), codegen
+    return builder.load(_pointer(builder, address, index, I32, INTS), align=4)
 
 
-@intrinsic
-def load_whole_first(typing: Any, address: Any, index: Any, count: Any) -> Any:
+@emitted(whole_vector, types.int64, types.int64, types.int64)
+def load_whole_first(builder: Any, address: Any, index: Any, count: Any) -> Any:
     """The first `count` of LANES int32, and zeros."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        where, mask = _pointer(builder, args[0], args[1], I32, INTS), mask_of(builder, args[2])
-        kinds = [where.type, I32, mask.type, INTS]
-        function = declare(builder.module, f"llvm.masked.load.v{LANES}i32.p0", INTS, kinds)
-        return builder.call(function, [where, ir.Constant(I32, 4), mask, ir.Constant(INTS, None)])
-
-    return whole_vector(types.int64, types.int64, types.int64), codegen
+    where, mask = _pointer(builder, address, index, I32, INTS), mask_of(builder, count)
+    kinds = [where.type, I32, mask.type, INTS]
+    function = declare(builder.module, f"llvm.masked.load.v{LANES}i32.p0", INTS, kinds)
+    return builder.call(function, [where, ir.Constant(I32, 4), mask, ir.Constant(INTS, None)])
 
 
-@intrinsic
-def gather(typing: Any, address: Any, indices: Any) -> Any:
+@emitted(vector, types.int64, whole_vector)
+def gather(builder: Any, address: Any, indices: Any) -> Any:
     """The float32 at these indices."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        base, offsets = builder.inttoptr(args[0], F32.as_pointer()), builder.sext(args[1], OFFSETS)
-        where = ir.instructions.GEPInstr(builder.block, base, [offsets], False, "", source_etype=F32)
-        where.type = ir.VectorType(base.type, LANES)
-        builder._insert(where)
-        kinds = [where.type, I32, MASK, VECTOR]
-        function = declare(builder.module, f"llvm.masked.gather.v{LANES}f32.v{LANES}p0", VECTOR, kinds)
-        every, none = ir.Constant(MASK, [1] * LANES), ir.Constant(VECTOR, ir.Undefined)
-        return builder.call(function, [where, UNALIGNED, every, none])
-
-    return vector(types.int64, whole_vector), codegen
+    base, offsets = builder.inttoptr(address, F32.as_pointer()), builder.sext(indices, OFFSETS)
+    where = ir.instructions.GEPInstr(builder.block, base, [offsets], False, "", source_etype=F32)
+    where.type = ir.VectorType(base.type, LANES)
+    builder._insert(where)
+    kinds = [where.type, I32, MASK, VECTOR]
+    function = declare(builder.module, f"llvm.masked.gather.v{LANES}f32.v{LANES}p0", VECTOR, kinds)
+    every, none = ir.Constant(MASK, [1] * LANES), ir.Constant(VECTOR, ir.Undefined)
+    return builder.call(function, [where, UNALIGNED, every, none])
 
 
 def _load_bytes(signed: bool) -> Any:
-    @intrinsic
-    def load(typing: Any, address: Any, index: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            read = builder.load(_pointer(builder, args[0], args[1], I8, BYTES), align=1)
-            return builder.sext(read, INTS) if signed else builder.zext(read, INTS)
-
-        return whole_vector(types.int64, types.int64), codegen
+    @emitted(whole_vector, types.int64, types.int64)
+    def load(builder: Any, address: Any, index: Any) -> Any:
+        read = builder.load(_pointer(builder, address, index, I8, BYTES), align=1)
+        return builder.sext(read, INTS) if signed else builder.zext(read, INTS)
 
     return load
 
 
-@intrinsic
-def splat_whole(typing: Any, value: Any) -> Any:
+@emitted(whole_vector, types.int64)
+def splat_whole(builder: Any, value: Any) -> Any:
     """One number in every lane."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return splat_of(builder, builder.trunc(args[0], I32))
-
-    return whole_vector(types.int64), codegen
+    return splat_of(builder, builder.trunc(value, I32))
 
 
-@intrinsic
-def with_lane(typing: Any, value: Any, lane: Any, number: Any) -> Any:
+@emitted(whole_vector, whole_vector, types.int64, types.int64)
+def with_lane(builder: Any, value: Any, lane: Any, number: Any) -> Any:
     """The vector with another number in one lane."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.insert_element(args[0], builder.trunc(args[2], I32), args[1])
-
-    return whole_vector(whole_vector, types.int64, types.int64), codegen
+    return builder.insert_element(value, builder.trunc(number, I32), lane)
 
 
 def _load_first_bytes(signed: bool) -> Any:
@@ -154,113 +118,55 @@ def byte_loader(signed: bool) -> Any:
     return load
 
 
-def _binary(name: str) -> Any:
-    @intrinsic
-    def function(typing: Any, a: Any, b: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return getattr(builder, name)(*args)
-
-        return whole_vector(whole_vector, whole_vector), codegen
-
-    return function
+_of_two = emitted(whole_vector, whole_vector, whole_vector)
+add_whole = _of_two(lambda builder, a, b: builder.add(a, b))
+subtract_whole = _of_two(lambda builder, a, b: builder.sub(a, b))
+multiply_whole = _of_two(lambda builder, a, b: builder.mul(a, b))
+larger_whole = _of_two(lambda builder, a, b: builder.select(builder.icmp_signed(">", a, b), a, b))
 
 
-add_whole, subtract_whole, multiply_whole = (_binary(name) for name in ("add", "sub", "mul"))
-
-
-@intrinsic
-def multiply(typing: Any, a: Any, b: Any) -> Any:
-    """a * b of float32."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fmul(*args)
-
-    return vector(vector, vector), codegen
-
-
-@intrinsic
-def weighted(typing: Any, value: Any, weight: Any) -> Any:
+@emitted(vector, vector, vector)
+def weighted(builder: Any, value: Any, weight: Any) -> Any:
     """value * weight, and 0 for a weight of 0, even if the value is infinite or NaN."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        none = ir.Constant(VECTOR, None)
-        return builder.select(builder.fcmp_unordered("une", args[1], none), builder.fmul(*args), none)
-
-    return vector(vector, vector), codegen
+    none = ir.Constant(VECTOR, None)
+    return builder.select(builder.fcmp_unordered("une", weight, none), builder.fmul(value, weight), none)
 
 
-@intrinsic
-def real(typing: Any, value: Any) -> Any:
+@emitted(vector, whole_vector)
+def real(builder: Any, value: Any) -> Any:
     """The lanes as float32."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.sitofp(args[0], VECTOR)
-
-    return vector(whole_vector), codegen
+    return builder.sitofp(value, VECTOR)
 
 
-@intrinsic
-def truncated(typing: Any, value: Any) -> Any:
+@emitted(whole_vector, vector)
+def truncated(builder: Any, value: Any) -> Any:
     """The lanes as int32, without their fractions."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fptosi(args[0], INTS)
-
-    return whole_vector(vector), codegen
+    return builder.fptosi(value, INTS)
 
 
-@intrinsic
-def between(typing: Any, value: Any, low: Any, high: Any) -> Any:
+@emitted(vector, vector, vector, vector)
+def between(builder: Any, value: Any, low: Any, high: Any) -> Any:
     """Limit lanes to `low` and `high`; NaN becomes `low`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value, low, high = args
-        value = builder.select(builder.fcmp_ordered(">", value, low), value, low)
-        return builder.select(builder.fcmp_ordered("<", value, high), value, high)
-
-    return vector(vector, vector, vector), codegen
+    value = builder.select(builder.fcmp_ordered(">", value, low), value, low)
+    return builder.select(builder.fcmp_ordered("<", value, high), value, high)
 
 
-@intrinsic
-def nearest(typing: Any, value: Any) -> Any:
+@emitted(whole_vector, vector)
+def nearest(builder: Any, value: Any) -> Any:
     """The nearest integers, halves to even, for numbers below 2^22. Only the lowest 22 bits are right."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(builder.fadd(args[0], ir.Constant(VECTOR, [ROUNDING] * LANES)), INTS)
-
-    return whole_vector(vector), codegen
+    return builder.bitcast(builder.fadd(value, ir.Constant(VECTOR, [ROUNDING] * LANES)), INTS)
 
 
-@intrinsic
-def larger_whole(typing: Any, a: Any, b: Any) -> Any:
-    """The larger of two."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.icmp_signed(">", *args), *args)
-
-    return whole_vector(whole_vector, whole_vector), codegen
-
-
-@intrinsic
-def store_whole(typing: Any, value: Any, address: Any, index: Any, count: Any) -> Any:
+@emitted(types.void, whole_vector, types.int64, types.int64, types.int64)
+def store_whole(builder: Any, value: Any, address: Any, index: Any, count: Any) -> None:
     """Write the first `count` lanes."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _store(builder, args[0], _pointer(builder, args[1], args[2], I32, INTS), args[3], 4)
-        return context.get_dummy_value()
-
-    return types.void(whole_vector, types.int64, types.int64, types.int64), codegen
+    _store(builder, value, _pointer(builder, address, index, I32, INTS), count, 4)
 
 
-@intrinsic
-def store_bytes(typing: Any, value: Any, address: Any, index: Any, count: Any) -> Any:
+@emitted(types.void, whole_vector, types.int64, types.int64, types.int64)
+def store_bytes(builder: Any, value: Any, address: Any, index: Any, count: Any) -> None:
     """Write the lowest 8 bits of the first `count` lanes."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _store(builder, builder.trunc(args[0], BYTES), _pointer(builder, args[1], args[2], I8, BYTES), args[3], 1)
-        return context.get_dummy_value()
-
-    return types.void(whole_vector, types.int64, types.int64, types.int64), codegen
+    _store(builder, builder.trunc(value, BYTES), _pointer(builder, address, index, I8, BYTES), count, 1)
 
 
 def _store(builder: Any, value: Any, where: Any, count: Any, align: int) -> None:
@@ -279,28 +185,21 @@ def _masked_store(builder: Any, value: Any, where: Any, mask: Any, align: int) -
     builder.call(function, [value, where, ir.Constant(I32, align), mask])
 
 
-@intrinsic
-def _copy_chunk(typing: Any, target: Any, source: Any, count: Any, flip: Any) -> Any:
+@emitted(types.void, *[types.int64] * 4)
+def _copy_chunk(builder: Any, target: Any, source: Any, count: Any, flip: Any) -> None:
     """Copy up to CHUNK bytes, and flip the bits of `flip` in each."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind, bits = ir.VectorType(I8, CHUNK), ir.IntType(CHUNK)
-        ones = ir.Constant(bits, (1 << CHUNK) - 1)
-        left = builder.trunc(builder.sub(ir.Constant(I64, CHUNK), args[2]), bits)
-        mask = builder.bitcast(builder.lshr(ones, left), ir.VectorType(ir.IntType(1), CHUNK))
-        target, source = (builder.inttoptr(address, kind.as_pointer()) for address in args[:2])
-        kinds = [source.type, I32, mask.type, kind]
-        load = declare(builder.module, f"llvm.masked.load.v{CHUNK}i8.p0", kind, kinds)
-        value = builder.call(load, [source, ir.Constant(I32, 1), mask, ir.Constant(kind, None)])
-        element = builder.insert_element(
-            ir.Constant(kind, ir.Undefined), builder.trunc(args[3], I8), ir.Constant(I32, 0)
-        )
-        zeros = ir.Constant(ir.VectorType(I32, CHUNK), [0] * CHUNK)
-        flips = builder.shuffle_vector(element, ir.Constant(kind, ir.Undefined), zeros)
-        _masked_store(builder, builder.xor(value, flips), target, mask, 1)
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 4), codegen
+    kind, bits = ir.VectorType(I8, CHUNK), ir.IntType(CHUNK)
+    ones = ir.Constant(bits, (1 << CHUNK) - 1)
+    left = builder.trunc(builder.sub(ir.Constant(I64, CHUNK), count), bits)
+    mask = builder.bitcast(builder.lshr(ones, left), ir.VectorType(ir.IntType(1), CHUNK))
+    target, source = (builder.inttoptr(address, kind.as_pointer()) for address in (target, source))
+    kinds = [source.type, I32, mask.type, kind]
+    load = declare(builder.module, f"llvm.masked.load.v{CHUNK}i8.p0", kind, kinds)
+    value = builder.call(load, [source, ir.Constant(I32, 1), mask, ir.Constant(kind, None)])
+    element = builder.insert_element(ir.Constant(kind, ir.Undefined), builder.trunc(flip, I8), ir.Constant(I32, 0))
+    zeros = ir.Constant(ir.VectorType(I32, CHUNK), [0] * CHUNK)
+    flips = builder.shuffle_vector(element, ir.Constant(kind, ir.Undefined), zeros)
+    _masked_store(builder, builder.xor(value, flips), target, mask, 1)
 
 
 @inline

@@ -20,6 +20,7 @@ from perframe.backends.cpu.kernels.vector import (
     begin_of_vector,
     load,
     load_first,
+    multiply,
     multiply_add,
     splat,
     stack_block,
@@ -29,7 +30,6 @@ from perframe.backends.cpu.kernels.vector import (
     store_first,
     subtract,
 )
-from perframe.backends.cpu.kernels.whole_vector import multiply
 from perframe.backends.winograd import FAR, NEAR, POINTS
 
 field = WINOGRAD.at
