@@ -104,3 +104,19 @@ def test_models_reports_profiles_and_failures_show_themselves() -> None:
     assert "ValueError: <oops>" in repr(app.failures) and "&lt;oops&gt;" in app.failures._repr_html_()
     assert len(app.failures) == 1
     app.release()
+
+
+@pytest.mark.parametrize("convert", [float, int, complex, round])
+def test_a_tensor_is_no_number_and_says_how_to_get_one(convert: Any) -> None:
+    tensor = pf.Tensor(np.ones(1, np.float32))
+    with pytest.raises(pf.InputError, match=rf"{convert.__name__}\(tensor\.numpy\(\)\.item\(\)\)"):
+        convert(tensor)
+
+
+def test_what_only_an_array_has_is_named() -> None:
+    tensor = pf.Tensor(np.ones(1, np.float32))
+    with pytest.raises(AttributeError, match=r"no attribute 'mean'.*\.numpy\(\)\.mean"):
+        tensor.mean()  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"no attribute 'mena'$"):
+        tensor.mena()  # type: ignore[attr-defined]
+    assert not hasattr(tensor, "__array_interface__")

@@ -1,14 +1,23 @@
-"""The operators that a tensor refuses, with an error that names what to call."""
+"""What a tensor refuses to be, an array or a number, with errors that name what to call."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
 
 from perframe.errors import InputError
 
 
 class NoArithmetic:
     """Python's operators for a class without arithmetic. A FunctionalTensor on the other side takes over."""
+
+    if not TYPE_CHECKING:  # checkers refuse unknown names by themselves
+
+        def __getattr__(self, name: str) -> NoReturn:
+            known = not name.startswith("_") and hasattr(np.ndarray, name)
+            hint = f": compute on the host with .numpy().{name}, or in the model with pf.functional" if known else ""
+            raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}{hint}", name=name, obj=self)
 
 
 def _refusing(name: str) -> Any:
@@ -18,6 +27,16 @@ def _refusing(name: str) -> Any:
         _refuse(self, name)
 
     operator.__name__ = name
+    return operator
+
+
+def _no_number(name: str) -> Any:
+    def operator(self: Any, *_digits: Any) -> NoReturn:
+        raise InputError(
+            f"{name}({self!r}) needs values, which may still be pending: {name}(tensor.numpy().item()) waits for them"
+        )
+
+    operator.__name__ = f"__{name}__"
     return operator
 
 
@@ -31,5 +50,7 @@ def _refuse(tensor: Any, name: str) -> NoReturn:
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"):
     for _prefix in ("", "r", "i"):
         setattr(NoArithmetic, f"__{_prefix}{_name}__", _refusing(f"__{_prefix}{_name}__"))
+for _name in ("float", "int", "complex", "round"):
+    setattr(NoArithmetic, f"__{_name}__", _no_number(_name))
 for _name in ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge"):
     setattr(NoArithmetic, f"__{_name}__", _refusing(f"__{_name}__"))
