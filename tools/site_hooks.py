@@ -41,8 +41,9 @@ def on_page_content(html: str, **_: Any) -> str:
     """Let names in the cells of tables break after underscores, dots and slashes, since phones are narrow."""
 
     def with_breaks(code: re.Match[str]) -> str:
-        return f"<code>{re.sub(r'(?<=[_/.])(?=[a-zA-Z])', '<wbr>', code[1])}</code>"
+        return f"<code>{re.sub(r'(?<=[a-z0-9][_/.])(?=[a-zA-Z])', '<wbr>', code[1])}</code>"
 
+    html = re.sub(r"<code>(?=--[^<]{,22}<)", '<code class="option">', html)  # no line ends with its hyphens
     return re.sub(
         r"<td[ >].*?</td>", lambda cell: re.sub(r"<code>([^<]*)</code>", with_breaks, cell[0]), html, flags=re.S
     )
