@@ -18,7 +18,7 @@ from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.ir.epilogue import apply, parameters
-from perframe.ir.sizes.size import at_least, at_most, is_less, specialized
+from perframe.ir.sizes.size import at_least, at_most, is_less
 from perframe.layers.recurrent import Recurrence
 
 WIDENS = True  # float16 is computed in float32
@@ -167,9 +167,7 @@ def lower(
     if form.cell == "GRU":
         second = r.derived(f"panels from {cut}", lambda value: gemm.pack(value[:, cut:].swapaxes(1, 2)))
         late = _stored_bias(b, directions, hidden, slice(width + cut, 2 * width))
-    if h is None or (c is None and form.cell == "LSTM"):
-        zeros = Operand.stored(np.zeros((directions, specialized(form.batch), hidden), np.float32))
-        h, c = h or zeros, c or zeros
+    zeros = Operand.stored(np.zeros((ROWS, hidden), np.float32))  # all items read the same
     shares = 1 if form.rounds_state else thread_count()
     block = at_most(-(-form.batch // shares), min(ROWS, BLOCK // space if space else ROWS))
     ends = [*outputs[1:3], outputs[0], outputs[0]][:2]
@@ -182,8 +180,11 @@ def lower(
         writes_last_c=int(len(outputs) > 2),
         resets_after=int(apart),
         rounds_state=int(form.rounds_state),
+        has_h=int(h is not None),
+        has_c=int(c is not None),
     )
-    given = {"projected": projected, "weights": matrix, "late_weights": second, "late_bias": late, "h": h, "c": c or h}
+    h, c = h or zeros, c or zeros
+    given = {"projected": projected, "weights": matrix, "late_weights": second, "late_bias": late, "h": h, "c": c}
     operands = RECURRENT.operands(**given, out=outputs[0], last_h=ends[0], last_c=ends[1])
     items = directions * -(-form.batch // block)
     kernel = f"recurrent.{form.cell.lower()}"

@@ -141,7 +141,7 @@ WINOGRAD = Fields(
 RECURRENT = Fields(
     "projected weights late_weights late_bias h c out last_h last_c",
     "parameters steps batch hidden directions goes_backwards block writes_last_h writes_last_c resets_after"
-    " rounds_state",
+    " rounds_state has_h has_c",
 )
 # Queries are (rows, size), keys (size, keys) and values (keys, columns). The words with names are followed by the dims
 # of the batch, and by the strides along them of query, keys, values, added, kept, dropped and out.

@@ -133,7 +133,7 @@ def rnn(first: Any) -> Any:
         steps, batch, hidden, directions = n[field.steps], n[field.batch], n[field.hidden], n[field.directions]
         for item in range(begin, end):
             direction, row, rows, backwards, projected = _begin(n, item, 1)
-            h = n[field.h] + (direction * batch + row) * hidden * 4
+            h = n[field.h] + n[field.has_h] * (direction * batch + row) * hidden * 4
             panels = _matrix(n[field.weights], direction, hidden, hidden)
             for step in range(steps):
                 time = steps - 1 - step if backwards else step
@@ -158,7 +158,7 @@ def gru(first: Any, second: Any) -> Any:
         memory = stack_block()
         for item in range(begin, end):
             direction, row, rows, backwards, projected = _begin(n, item, 3)
-            h = n[field.h] + (direction * batch + row) * hidden * 4
+            h = n[field.h] + n[field.has_h] * (direction * batch + row) * hidden * 4
             gates, made, reset = memory, memory + 2 * rows * hidden * 4, memory + 3 * rows * hidden * 4
             panels = _matrix(n[field.weights], direction, hidden, 2 * hidden)
             last = _matrix(n[field.late_weights], direction, hidden, hidden)
@@ -213,9 +213,9 @@ def lstm(first: Any, second: Any, third: Any) -> Any:
         for item in range(begin, end):
             direction, row, rows, backwards, projected = _begin(n, item, 4)
             at = (direction * batch + row) * hidden * 4
-            h, gates, state = n[field.h] + at, memory, memory + 4 * rows * hidden * 4
+            h, gates, state = n[field.h] + n[field.has_h] * at, memory, memory + 4 * rows * hidden * 4
             rounded = state + rows * hidden * 4
-            copy_floats(state, n[field.c] + at, rows * hidden)
+            copy_floats(state, n[field.c] + n[field.has_c] * at, rows * hidden)
             panels = _matrix(n[field.weights], direction, hidden, 4 * hidden)
             for step in range(steps):
                 time = steps - 1 - step if backwards else step
