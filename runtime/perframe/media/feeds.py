@@ -22,7 +22,7 @@ class Feed(ABC):
     """Pictures in their order. What it opens lives as long as an iteration."""
 
     name: str
-    """What errors call it."""
+    """The name in error messages."""
     is_live = False
     """Whether it continues by itself, as a camera does, so that only its newest picture counts."""
     is_still = False

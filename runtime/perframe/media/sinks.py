@@ -23,7 +23,7 @@ class Sink(ABC):
     """Takes pictures. `with` finishes it, or abandons it after an error: what was begun then leaves nothing behind."""
 
     name: str
-    """What errors call it."""
+    """The name in error messages."""
 
     @abstractmethod
     def write(self, picture: Picture | Pixels) -> None:

@@ -108,7 +108,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The name in error messages."""
         return self.feed.name
 
     @property
