@@ -1,10 +1,13 @@
-"""Changes of pages before mkdocs reads them: a list of all functions of `pf.functional`, links out of the site, and
-flowcharts, which a script of ours draws, since mkdocs' theme would load one from elsewhere.
+"""Changes of the pages that mkdocs builds.
+
+Before mkdocs reads a page: a list of all functions of `pf.functional`, links out of the site, and flowcharts. A script
+of ours draws flowcharts, since mkdocs' theme would load one from elsewhere. After that: places where code may break.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,14 @@ from mkdocs.utils import get_relative_url
 
 MARK = "<!-- all functions -->"
 FLOWCHART = re.compile(r"^```mermaid\nflowchart TD\n(.*?)^```$", re.S | re.M)
+CELL = re.compile(r"<t[dh][ >].*?</t[dh]>", re.S)
+CODE = re.compile(r"(?<!</span>)<code>(?:[^<>]|<wbr>)*</code>")  # within a sentence or a cell: blocks have spans
+OPTION = re.compile(r"--[a-z][a-z-]*")
+BREAK = re.compile(
+    r"(?<=[\w)])(?=\.[A-Za-z_]{3})|(?<=[a-zA-Z0-9]_)(?=[a-zA-Z0-9])|(?<=[/=(])(?=[^\s)=])|(?<=\w:)(?=\w)"
+)
+LONG_WORD = re.compile(r"[^\s<>]{21,}")
+LONGEST = 80  # characters of a signature's line
 DAGRE = Path(__file__).resolve().parents[1] / "runtime" / "perframe" / "inspection" / "page" / "dagre.min.js"
 
 
@@ -38,15 +49,12 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Let names in the cells of tables break after underscores, dots and slashes, since phones are narrow."""
+    """Keep options such as --out in one piece, and let long names in tables break at their joints."""
 
-    def with_breaks(code: re.Match[str]) -> str:
-        return f"<code>{re.sub(r'(?<=[a-z0-9][_/.])(?=[a-zA-Z])', '<wbr>', code[1])}</code>"
+    def breaks(cell: re.Match[str]) -> str:
+        return CODE.sub(lambda code: LONG_WORD.sub(lambda word: BREAK.sub("<wbr>", word[0]), code[0]), cell[0])
 
-    html = re.sub(r"<code>(?=--[^<]{,22}<)", '<code class="option">', html)  # no line ends with its hyphens
-    return re.sub(
-        r"<td[ >].*?</td>", lambda cell: re.sub(r"<code>([^<]*)</code>", with_breaks, cell[0]), html, flags=re.S
-    )
+    return CODE.sub(lambda code: OPTION.sub(r'<span class="option">\g<0></span>', code[0]), CELL.sub(breaks, html))
 
 
 def functions() -> str:
@@ -56,7 +64,29 @@ def functions() -> str:
     parts = []
     for name in sorted(functional.__all__, key=str.lower):
         function = getattr(functional, name)
-        signature = re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Za-z])", "", str(inspect.signature(function)).replace("'", ""))
-        code = f"```{{.python .doc-signature}}\n{name}{signature}\n```"
-        parts.append(f"### `{name}` {{ #{name} }}\n\n{code}\n\n{inspect.getdoc(function)}\n")
+        call = f"{name}{signature(function)}"
+        parts.append(f"### `{name}` {{ #{name} }}\n\n```python\n{call}\n```\n\n{inspect.getdoc(function)}\n")
     return "\n".join(parts)
+
+
+class Text(str):
+    """A text whose repr has no quotes, for `inspect`."""
+
+    __repr__ = str.__str__
+
+
+def signature(function: Any) -> str:
+    """The signature with short names of types. A long one has a line for each parameter."""
+    given = inspect.signature(function)
+    parameters = []
+    for one in given.parameters.values():
+        has_default = one.default is not one.empty
+        default = json.dumps(str(one.default)) if isinstance(one.default, str) else repr(one.default)
+        annotation = Text(re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Za-z])", "", one.annotation).replace("'", '"'))
+        parameters.append(one.replace(annotation=annotation, default=Text(default) if has_default else one.empty))
+    result = str(given.replace(parameters=parameters, return_annotation=Text(given.return_annotation)))
+    if len(function.__name__ + result) <= LONGEST:
+        return result
+    inside, _, after = result[1:].rpartition(") -> ")
+    lines = re.split(r", (?![^\[]*\])(?![^(]*\))", inside)  # not within brackets
+    return "(\n" + "".join(f"    {line},\n" for line in lines) + f") -> {after}"

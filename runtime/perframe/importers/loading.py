@@ -29,16 +29,19 @@ def load(
     The content of a file decides its format: ONNX, LiteRT (with the extra `litert`), or that of `perframe.save`. The
     name of a model that ships with perframe, such as "painter", stands for its file: `perframe models` lists them.
 
-    `dims` fixes open dims to sizes, by name; INPUT:AXIS names one without a name. `outputs` chooses the outputs by
-    name, from all values that layers make; layers that they do not need are dropped. `optimize=False` keeps the
-    layers of the file, on each backend (docs/optimizer.md lists exceptions). `stop_after` allows that many changes
-    by passes, to find one that is at fault. `narrow_doubles=True` computes in float32 what the file computes in
-    float64, which no GPU backend has kernels for; inputs and outputs keep their types, and a number beyond
-    float32's range becomes infinite. `progress(what, done)` is called during loading, with the current step and the
-    fraction of it that is done. Weights in other files are read from the model's own folder only, so the model must
-    be given by its path. `key`, a passphrase or 32 bytes, decrypts a file of `perframe.save`. Raises ModelError for
-    anything that is wrong with a file. MissingFileError, which is a FileNotFoundError too, reports a missing file.
-    UnsupportedOperatorError lists every node that cannot be imported.
+    - `optimize=False` keeps the layers of the file, on each backend (docs/optimizer.md lists exceptions).
+    - `dims` fixes open dims to sizes, by name; INPUT:AXIS names one without a name.
+    - `outputs` chooses the outputs by name, from all values that layers make. Layers that they do not need are dropped.
+    - `narrow_doubles=True` computes in float32 what the file computes in float64, for which GPU backends have no
+      kernels. Inputs and outputs keep their types. Numbers beyond float32's range become infinite.
+    - `progress(what, done)` is called during loading, with the current step and its fraction done.
+    - `stop_after` limits the number of changes by passes, to find a faulty pass.
+    - `key`, a passphrase or 32 bytes, decrypts a file of `perframe.save`.
+
+    Weights in other files are read only from the model's own folder, so such a model must be given by its path.
+
+    Raises ModelError for anything that is wrong with a file; MissingFileError, which is also a FileNotFoundError, if it
+    does not exist; and UnsupportedOperatorError, which lists every node that cannot be imported.
     """
     from perframe.passes.prepared import freeze
 

@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 class BackendType(enum.StrEnum):
-    """The backend of a worker, and of a tensor's data."""
+    """The backend of a worker, and of a tensor's data: "cpu", "gpu_compute" or "gpu_pixel"."""
 
     CPU = "cpu"
     GPU_COMPUTE = "gpu_compute"
@@ -25,7 +25,7 @@ class BackendType(enum.StrEnum):
 
 
 class DataType(enum.StrEnum):
-    """The element type of a tensor: ONNX's types, by NumPy's names."""
+    """The element type of a tensor, such as "float32" or "int64": ONNX's types, by NumPy's names."""
 
     FLOAT32 = "float32"
     FLOAT64 = "float64"
