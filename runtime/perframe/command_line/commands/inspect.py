@@ -172,8 +172,8 @@ def show(facts: ModelFacts, console: Console) -> None:
     console.print()
     table = Table("layer", "operator", "output", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for title in ("parameters", "multiply-adds"):
-        table.add_column(title, justify="right")
-    table.add_column("on a GPU")
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("on a GPU", no_wrap=True)
     for layer in facts.layers:
         shapes = "  ".join(shape_text(shape) for shape in layer.shapes)
         operators = " + ".join([layer.op, *layer.epilogue])
