@@ -23,7 +23,7 @@ CELL = re.compile(r"<t[dh][ >].*?</t[dh]>", re.S)
 CODE = re.compile(r"(?<!</span>)<code>(?:[^<>]|<wbr>)*</code>")  # within a sentence or a cell: blocks have spans
 OPTION = re.compile(r"--[a-z][a-z-]*")
 BREAK = re.compile(
-    r"(?<=[\w)])(?=\.[A-Za-z_]{3})|(?<=[a-zA-Z0-9]_)(?=[a-zA-Z0-9])|(?<=[/=(])(?=[^\s)=])|(?<=\w:)(?=\w)"
+    r"(?<=[\w)])(?=\.[A-Za-z_]{3})|(?<=[a-zA-Z0-9]_)(?=[a-zA-Z0-9])|(?<=[/=(])(?=[^\s)=]{2})|(?<=\w:)(?=\w)"
 )
 LONG_WORD = re.compile(r"[^\s<>]{21,}")
 LONGEST = 80  # characters of a signature's line
@@ -49,12 +49,15 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Keep options such as --out in one piece, and let long names in tables break at their joints."""
+    """Keep options such as --out in one piece. In tables, let long names break at their joints, and unescape `\\|`."""
 
-    def breaks(cell: re.Match[str]) -> str:
-        return CODE.sub(lambda code: LONG_WORD.sub(lambda word: BREAK.sub("<wbr>", word[0]), code[0]), cell[0])
+    def in_cell(code: re.Match[str]) -> str:
+        return LONG_WORD.sub(lambda word: BREAK.sub("<wbr>", word[0]), code[0].replace("\\|", "|"))
 
-    return CODE.sub(lambda code: OPTION.sub(r'<span class="option">\g<0></span>', code[0]), CELL.sub(breaks, html))
+    def option(code: re.Match[str]) -> str:
+        return OPTION.sub(r'<span class="option">\g<0></span>', code[0])
+
+    return CODE.sub(option, CELL.sub(lambda cell: CODE.sub(in_cell, cell[0]), html))
 
 
 def functions() -> str:

@@ -41,7 +41,7 @@ def unet() -> pf.Model:
 def test_sizes_are_likely_ones() -> None:
     chosen = choose_sizes(unet(), {})
     assert dict(chosen.sizes) == {"batch": 1, "h": 64, "w": 64} and chosen.fits
-    assert str(chosen) == "batch = 1, h = 64, w = 64 (open): --dims batch=1,h=64,w=64"
+    assert str(chosen) == "batch = 1, h = 64, w = 64 (change with --dims batch=1,h=64,w=64)"
 
 
 @pytest.mark.parametrize("side", [64, 224, 28])
@@ -64,7 +64,7 @@ def test_dims_without_names_are_chosen_too() -> None:
     model = load([node("Relu", "x", "y")], {"x": [None, 3, None, None]})
     chosen = choose_sizes(model, {})
     assert dict(chosen.sizes) == {"x:0": 1, "x:2": 64, "x:3": 64}
-    assert str(chosen).endswith("(open): --dims x:0=1,x:2=64,x:3=64")
+    assert str(chosen).endswith("(change with --dims x:0=1,x:2=64,x:3=64)")
 
 
 @pytest.mark.parametrize(
@@ -76,16 +76,16 @@ def test_commands_print_the_sizes_that_they_chose(command: Any, perframe: Comman
     pf.save(unet(), tmp_path / "unet.onnx")
     status, out, err = perframe(command[0], tmp_path / "unet.onnx", *command[1:])
     assert status == 0, out + err
-    assert "h = 64, w = 64 (open): --dims batch=1,h=64,w=64" in err
+    assert "h = 64, w = 64 (change with --dims batch=1,h=64,w=64)" in err
     status, _, err = perframe(command[0], tmp_path / "unet.onnx", *command[1:], "--dims", "batch=1,h=8,w=8")
-    assert status == 0 and "(open)" not in err
+    assert status == 0 and "open dims" not in err
 
 
 def test_a_given_picture_keeps_its_size(perframe: Command, tmp_path: Path) -> None:
     pf.save(unet(), tmp_path / "unet.onnx")
     Image.new("RGB", (12, 8)).save(tmp_path / "p.png")
     status, out, err = perframe("run", tmp_path / "unet.onnx", "--input", tmp_path / "p.png")
-    assert status == 0 and "(1, 6, 8, 12)" in out and "(open)" not in err
+    assert status == 0 and "(1, 6, 8, 12)" in out and "open dims" not in err
 
 
 def test_check_does_not_judge_a_guess_that_fails(perframe: Command, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_sizes_that_fit_are_named_where_a_guess_fails(perframe: Command, tmp_pat
     wide = F.max_pool2d(x, (61, 1), (61, 1))
     pf.save(graph.compile(y=F.interpolate(wide, scale_factor=(61.0, 1.0)) + x), tmp_path / "m.onnx")
     _, out, _ = perframe("check", tmp_path / "m.onnx", "--backend", "cpu")
-    assert "These do not fit: h = 64 (61 or 122 fits) (open): --dims h=64" in out
+    assert "These do not fit: h = 64 (61 or 122 fits) (change with --dims h=64)" in out
 
 
 COMMANDS: list[tuple[Any, ...]] = [
@@ -158,7 +158,7 @@ def convolution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_dims_sets_open_dims_that_have_no_name(command: Any, perframe: Command, convolution: Path) -> None:
     arguments = [convolution, *command[1:]] if command[0] in ("save", "quantize") else [*command[1:], convolution]
     status, out, err = perframe(command[0], *arguments, "--dims", "x:0=1,x:2=9,x:3=8")
-    assert status == 0 and "(open)" not in out + err, (out, err)
+    assert status == 0 and "open dims" not in out + err, (out, err)
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, ("tune",)], ids=lambda command: "-".join(map(str, command)))

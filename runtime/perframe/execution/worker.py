@@ -137,7 +137,7 @@ class Worker:
         dims = shape if shape is not None else value.shape
         concrete = DynamicTensorShape(dims or ())
         if dims is None or not concrete.is_static:
-            raise InputError(f"input {value} has open dims: say the shape")
+            raise InputError(f"input {value} has open dims: pass its shape, as in shape=(1, 3, 360, 640)")
         if value.shape is not None and not value.shape.accepts(concrete.to_shape()):
             raise InputError(f"input {value} cannot have the shape {concrete}")
         made = concrete.to_shape()

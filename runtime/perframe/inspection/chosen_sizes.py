@@ -44,7 +44,7 @@ class ChosenSizes:
         if not self.sizes:
             return ""
         option = ",".join(f"{name}={size}" for name, size in self.sizes.items())
-        return f"{listed_sizes(self.sizes, self.nearest)} (open): --dims {option}"
+        return f"{listed_sizes(self.sizes, self.nearest)} (change with --dims {option})"
 
 
 def listed_sizes(sizes: Mapping[str, int], nearest: Mapping[str, Sequence[int]]) -> str:

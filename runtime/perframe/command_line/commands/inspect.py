@@ -155,7 +155,7 @@ def show(facts: ModelFacts, console: Console) -> None:
         console.print(Text(f"  {facts.multiply_adds:,} multiply-adds{sizes}"))
     console.print()
     layers = table("layer", "operator", "output", right=("parameters", "multiply-adds"))
-    layers.add_column("on a GPU")
+    layers.add_column("on a GPU", no_wrap=True)
     for layer in facts.layers:
         shapes = "  ".join(shape_text(shape) for shape in layer.shapes)
         operators = " + ".join([layer.op, *layer.epilogue])
