@@ -27,26 +27,12 @@ from perframe.backends.cpu.kernels.vector import (
     store,
     zero_floats,
 )
-from perframe.backends.cpu.kernels.window import reach, same_reach, window_of, window_z_of
+from perframe.backends.cpu.kernels.window import reach, reader, same_reach, window_of, window_z_of
 
 field, BATCH = GEMM.at, GEMM.rest
-
-
-class GemmSizes(NamedTuple):
-    """What all items read: addresses, sizes, and the elements between rows."""
-
-    x: int
-    weights: int
-    bias: int
-    addend: int
-    out: int
-    depth: int
-    columns: int
-    channels: int
-    x_pitch: int
-    out_pitch: int
-    addend_pitch: int
-    line_step: int
+# what all items read: addresses, sizes, and the elements between rows
+_SIZES = "x weights bias addend out depth columns channels x_pitch out_pitch addend_pitch line_step"
+_sizes_of = reader("GemmSizes", _SIZES, field, spliced)
 
 
 class GemmItem(NamedTuple):
@@ -97,24 +83,6 @@ class GemmPanel(NamedTuple):
     address: int
     start: int  # of the bias
     adds: bool
-
-
-@spliced
-def _sizes_of(n):
-    return GemmSizes(
-        n[field.x],
-        n[field.weights],
-        n[field.bias],
-        n[field.addend],
-        n[field.out],
-        n[field.depth],
-        n[field.columns],
-        n[field.channels],
-        n[field.x_pitch],
-        n[field.out_pitch],
-        n[field.addend_pitch],
-        n[field.line_step],
-    )
 
 
 @spliced
@@ -280,7 +248,7 @@ def build() -> Any:
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        sizes, window = _sizes_of(n), window_of(n, field.height)
+        sizes, window = _sizes_of(n, 0), window_of(n, field.height)
         size_z, out_z, kz, sz, dz, pz = window_z_of(n, field.size_z)
         block, square, finish_numbers = stack_block(), stack_square(), stack_numbers()
         channels, channel_block = sizes.channels, n[field.channel_block]

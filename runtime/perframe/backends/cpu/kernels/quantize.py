@@ -36,97 +36,76 @@ from perframe.backends.cpu.kernels.whole_vector import (
 )
 
 
-def quantize(signed: bool) -> Any:
-    """A number for each row. Items are chunks of rows."""
-    field = QUANTIZE.at
-    low, high = (-128, 127) if signed else (0, 255)
-    read_zero = _reader(signed)
-
-    def kernel(numbers, begin, end):
-        n = int64s(numbers)
-        x, out, inner = n[field.x], n[field.out], n[field.inner]
-        chunks, chunk = n[field.chunks], n[field.chunk]
-        for item in range(begin, end):
-            row, first = item // chunks, item % chunks * chunk
-            zero = read_zero(n[field.zero], row % n[field.size])
-            scale, zeros = splat(floats(n[field.scale])[row % n[field.size]]), splat_whole(zero)
-            least, most = splat(float32(low - zero)), splat(float32(high - zero))
-            for i in range(row * inner + first, row * inner + min(inner, first + chunk), LANES):
-                count = min(LANES, (row + 1) * inner - i)
-                value = between(divide(load_first(x, i, count), scale), least, most)
-                store_bytes(add_whole(nearest(value), zeros), out, i, count)
-
-    return kernel
-
-
-def quantize_columns(signed: bool) -> Any:
-    """A number for each column. Items are rows."""
-    field = QUANTIZE_COLUMNS.at
+def _quantizer(signed: bool) -> Any:
+    """The helper that quantizes `count` elements."""
     least, most = (-128, 127) if signed else (0, 255)
-    load_bytes = byte_loader(signed)
-
-    def kernel(numbers, begin, end):
-        n = int64s(numbers)
-        x, out, size = n[field.x], n[field.out], n[field.size]
-        low, high = splat(float32(least)), splat(float32(most))
-        for row in range(begin, end):
-            for i in range(0, size, LANES):
-                count = min(LANES, size - i)
-                zeros = load_bytes(n[field.zero], i, count)
-                scale = load_first(n[field.scale], i, count)
-                quotient = divide(load_first(x, row * size + i, count), scale)
-                value = between(quotient, subtract(low, real(zeros)), subtract(high, real(zeros)))
-                store_bytes(add_whole(nearest(value), zeros), out, row * size + i, count)
-
-    return kernel
-
-
-def dequantize(signed: bool) -> Any:
-    """A number for each row. Items are chunks of rows."""
-    field = QUANTIZE.at
-    load_bytes, read_zero = byte_loader(signed), _reader(signed)
-
-    def kernel(numbers, begin, end):
-        n = int64s(numbers)
-        x, out, inner = n[field.x], n[field.out], n[field.inner]
-        chunks, chunk = n[field.chunks], n[field.chunk]
-        for item in range(begin, end):
-            row, first = item // chunks, item % chunks * chunk
-            zeros = splat_whole(read_zero(n[field.zero], row % n[field.size]))
-            scale = splat(floats(n[field.scale])[row % n[field.size]])
-            for i in range(row * inner + first, row * inner + min(inner, first + chunk), LANES):
-                count = min(LANES, (row + 1) * inner - i)
-                whole = subtract_whole(load_bytes(x, i, count), zeros)
-                store_first(multiply(real(whole), scale), out, i, count)
-
-    return kernel
-
-
-def dequantize_columns(signed: bool) -> Any:
-    """A number for each column. Items are rows."""
-    field = QUANTIZE_COLUMNS.at
-    load_bytes = byte_loader(signed)
-
-    def kernel(numbers, begin, end):
-        n = int64s(numbers)
-        x, out, size = n[field.x], n[field.out], n[field.size]
-        for row in range(begin, end):
-            for i in range(0, size, LANES):
-                count = min(LANES, size - i)
-                whole = subtract_whole(load_bytes(x, row * size + i, count), load_bytes(n[field.zero], i, count))
-                store_first(multiply(real(whole), load_first(n[field.scale], i, count)), out, row * size + i, count)
-
-    return kernel
-
-
-def _reader(signed: bool) -> Any:
-    pointer = POINTERS["int8" if signed else "uint8"]
 
     @inline
-    def read(address, index):
-        return int64(pointer(address)[index])
+    def convert(x, out, i, count, scale, zeros):
+        low, high = subtract(splat(float32(least)), real(zeros)), subtract(splat(float32(most)), real(zeros))
+        value = between(divide(load_first(x, i, count), scale), low, high)
+        store_bytes(add_whole(nearest(value), zeros), out, i, count)
 
-    return read
+    return convert
+
+
+def _dequantizer(signed: bool) -> Any:
+    """The helper that makes floats of `count` bytes."""
+    load_bytes = byte_loader(signed)
+
+    @inline
+    def convert(x, out, i, count, scale, zeros):
+        store_first(multiply(real(subtract_whole(load_bytes(x, i, count), zeros)), scale), out, i, count)
+
+    return convert
+
+
+def _by_rows(converter: Any) -> Any:
+    field = QUANTIZE.at
+
+    def build(signed: bool) -> Any:
+        """A number for each row. Items are chunks of rows."""
+        convert, pointer = converter(signed), POINTERS["int8" if signed else "uint8"]
+
+        def kernel(numbers, begin, end):
+            n = int64s(numbers)
+            x, out, inner = n[field.x], n[field.out], n[field.inner]
+            chunks, chunk = n[field.chunks], n[field.chunk]
+            for item in range(begin, end):
+                row, first = item // chunks, item % chunks * chunk
+                zeros = splat_whole(int64(pointer(n[field.zero])[row % n[field.size]]))
+                scale = splat(floats(n[field.scale])[row % n[field.size]])
+                for i in range(row * inner + first, row * inner + min(inner, first + chunk), LANES):
+                    convert(x, out, i, min(LANES, (row + 1) * inner - i), scale, zeros)
+
+        return kernel
+
+    return build
+
+
+def _by_columns(converter: Any) -> Any:
+    field = QUANTIZE_COLUMNS.at
+
+    def build(signed: bool) -> Any:
+        """A number for each column. Items are rows."""
+        convert, load_bytes = converter(signed), byte_loader(signed)
+
+        def kernel(numbers, begin, end):
+            n = int64s(numbers)
+            x, out, size = n[field.x], n[field.out], n[field.size]
+            for row in range(begin, end):
+                for i in range(0, size, LANES):
+                    count = min(LANES, size - i)
+                    scale, zeros = load_first(n[field.scale], i, count), load_bytes(n[field.zero], i, count)
+                    convert(x, out, row * size + i, count, scale, zeros)
+
+        return kernel
+
+    return build
+
+
+quantize, dequantize = _by_rows(_quantizer), _by_rows(_dequantizer)
+quantize_columns, dequantize_columns = _by_columns(_quantizer), _by_columns(_dequantizer)
 
 
 def extent() -> Any:

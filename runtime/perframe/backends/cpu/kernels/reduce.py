@@ -19,8 +19,6 @@ field, KEPT = REDUCE.at, REDUCE.rest  # the kept dims begin at n[KEPT]
 WIDE = 4 * LANES  # elements of a row that are reduced side by side
 FEW = 64  # rows that are summed up before they join the total, so that long sums stay exact
 
-_START: dict[str, float] = {"sum": 0.0, "product": 1.0, "largest": -math.inf, "smallest": math.inf}
-
 
 @inline
 def _add(a, b):
@@ -30,6 +28,15 @@ def _add(a, b):
 @inline
 def _times(a, b):
     return a * b
+
+
+# the value with which a reduction begins, and the function that joins two
+_REDUCTIONS: dict[str, tuple[float, Any]] = {
+    "sum": (0.0, _add),
+    "product": (1.0, _times),
+    "largest": (-math.inf, maximum),
+    "smallest": (math.inf, minimum),
+}
 
 
 @inline
@@ -60,8 +67,8 @@ def reduced(n):
 def _reduction(combine: str) -> Any:
     def build(formula: Any, epilogue: Any) -> Any:
         """Items are output elements."""
-        start = float32(_START[combine])
-        join = {"sum": _add, "product": _times, "largest": maximum, "smallest": minimum}[combine]
+        first_value, join = _REDUCTIONS[combine]
+        start = float32(first_value)
 
         @inline
         def _fold(parts, total):
@@ -164,8 +171,8 @@ def _columns(combine: str) -> Any:
 
     def build(formula: Any, epilogue: Any) -> Any:
         """Combine the rows of a group into one. Items are (group, run of columns)."""
-        start = float32(_START[combine])
-        join = {"sum": _add, "product": _times, "largest": maximum, "smallest": minimum}[combine]
+        first_value, join = _REDUCTIONS[combine]
+        start = float32(first_value)
 
         def kernel(numbers, begin, end):
             n = int64s(numbers)
@@ -196,7 +203,5 @@ def _columns(combine: str) -> Any:
     return build
 
 
-sum, product, largest, smallest = (_reduction(name) for name in ("sum", "product", "largest", "smallest"))
-sum_columns, product_columns, largest_columns, smallest_columns = (
-    _columns(name) for name in ("sum", "product", "largest", "smallest")
-)
+sum, product, largest, smallest = map(_reduction, _REDUCTIONS)
+sum_columns, product_columns, largest_columns, smallest_columns = map(_columns, _REDUCTIONS)

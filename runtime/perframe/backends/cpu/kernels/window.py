@@ -1,73 +1,25 @@
-"""The window of a convolution or of a pool."""
+"""The window of a convolution or of a pool, and other words that kernels read together."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
+from typing import Any
 
 from perframe.backends.cpu.kernels.fields import WINDOW, WINDOW_Z, Fields
 from perframe.backends.cpu.kernels.inlining import inline
 
-field, field_z = Fields("", WINDOW).at, Fields("", WINDOW_Z).at
+
+def reader(name: str, words: str, at: Any, mark: Any = inline) -> Any:
+    """A helper `read(n, first)` that returns words by their names. They lie at indices `at` behind n[first]."""
+    listed = ", ".join(f"n[first + {getattr(at, word)}]" for word in words.split())
+    namespace: dict[str, Any] = {"record": namedtuple(name, words)}
+    exec(f"def read(n, first):\n    return record({listed})", namespace)
+    return mark(namespace["read"])
 
 
-class PlaneWindow(NamedTuple):
-    """The twelve words of fields.WINDOW in their order."""
-
-    height: int
-    width: int
-    out_height: int
-    out_width: int
-    kernel_y: int
-    kernel_x: int
-    stride_y: int
-    stride_x: int
-    dilation_y: int
-    dilation_x: int
-    pad_y: int
-    pad_x: int
-
-
-class DepthWindow(NamedTuple):
-    """The six words of fields.WINDOW_Z in their order."""
-
-    size_z: int
-    out_z: int
-    kernel_z: int
-    stride_z: int
-    dilation_z: int
-    pad_z: int
-
-
-@inline
-def window_of(n, first):
-    """The words of fields.WINDOW, which begin at n[first]."""
-    return PlaneWindow(
-        n[first + field.height],
-        n[first + field.width],
-        n[first + field.out_height],
-        n[first + field.out_width],
-        n[first + field.kernel_y],
-        n[first + field.kernel_x],
-        n[first + field.stride_y],
-        n[first + field.stride_x],
-        n[first + field.dilation_y],
-        n[first + field.dilation_x],
-        n[first + field.pad_y],
-        n[first + field.pad_x],
-    )
-
-
-@inline
-def window_z_of(n, first):
-    """The words of fields.WINDOW_Z, which begin at n[first]."""
-    return DepthWindow(
-        n[first + field_z.size_z],
-        n[first + field_z.out_z],
-        n[first + field_z.kernel_z],
-        n[first + field_z.stride_z],
-        n[first + field_z.dilation_z],
-        n[first + field_z.pad_z],
-    )
+# the words of fields.WINDOW and of fields.WINDOW_Z, which begin at n[first]
+window_of = reader("PlaneWindow", WINDOW, Fields("", WINDOW).at)
+window_z_of = reader("DepthWindow", WINDOW_Z, Fields("", WINDOW_Z).at)
 
 
 @inline
