@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -87,9 +88,10 @@ class _Recorder:
 
     def run(self, formula: Any, *given: _Symbol | None, **attributes: Any) -> Any:
         """Call a formula with recording words. Formulas that it calls are recorded too."""
-        words: dict[str, Any] = {name: self._word(op) for name, op in _OPERATORS.items()}
-        words |= {name: self._refusal(name) for name in _WITHOUT}
-        words |= {"clamp": self._clamp, "where": self._where, "to_float": lambda x: x}
+        words: dict[str, Any] = {name: partial(self.add, op) for name, op in _OPERATORS.items()}
+        words |= {name: partial(_refuse, name) for name in _WITHOUT}
+        words["clamp"] = lambda x, low, high: self.add("Min", self.add("Max", x, low), high)
+        words |= {"where": partial(self.add, "Where"), "to_float": lambda x: x}
         scope = dict(formula.__globals__)
         for name in formula.__code__.co_names:
             inner = getattr(scope.get(name), "formula", None)
@@ -130,17 +132,6 @@ class _Recorder:
             return one
         return _Symbol(Value(self._layer.output.name, constant=np.array(one, self._dtype.numpy)), self)
 
-    def _word(self, op: str) -> Callable[..., _Symbol]:
-        return lambda *given: self.add(op, *given)
 
-    def _refusal(self, name: str) -> Callable[..., _Symbol]:
-        def refuse(*_given: Any) -> _Symbol:
-            raise ModelError(f"ONNX has no such operator, and none for {name}() of its formula")
-
-        return refuse
-
-    def _clamp(self, x: Any, low: Any, high: Any) -> _Symbol:
-        return self.add("Min", self.add("Max", x, low), high)
-
-    def _where(self, condition: Any, yes: Any, no: Any) -> _Symbol:
-        return self.add("Where", condition, yes, no)
+def _refuse(name: str, *_given: Any) -> _Symbol:
+    raise ModelError(f"ONNX has no such operator, and none for {name}() of its formula")

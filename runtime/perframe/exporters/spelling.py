@@ -22,6 +22,9 @@ from perframe.tensor import DataType
 
 Array = NDArray[Any]
 
+# layers that differ from ONNX's in their names alone
+_RENAMED = {"Pass": "Identity", "Copy": "Identity", "TrainingDropout": "Dropout"}
+_RENAMED["SuppressNonMaxima"] = "NonMaxSuppression"
 
 Rule = Callable[[Layer], list[Layer]]
 _RULES: dict[str, Rule] = {}
@@ -46,6 +49,8 @@ def spelled(layer: Layer) -> list[Layer]:
         return _with_stages(layer)
     if layer.channels_last:
         return _channels_second(layer)
+    if layer.op in _RENAMED:
+        return [layer.changed(op=_RENAMED[layer.op])]
     found = _RULES.get(layer.op)
     if found is not None:
         return found(layer)
@@ -255,24 +260,9 @@ def _rotate_pairs(layer: Layer) -> list[Layer]:
     return layers
 
 
-@rule("Pass", "Copy")
-def _identity(layer: Layer) -> list[Layer]:
-    return [layer.changed(op="Identity")]
-
-
-@rule("TrainingDropout")
-def _dropout(layer: Layer) -> list[Layer]:
-    return [layer.changed(op="Dropout")]
-
-
-@rule("SuppressNonMaxima")
-def _non_max_suppression(layer: Layer) -> list[Layer]:
-    """ONNX's operator makes no empty rows, so FilledRows has nothing to drop."""
-    return [layer.changed(op="NonMaxSuppression")]
-
-
 @rule("FilledRows")
 def _filled_rows(layer: Layer) -> list[Layer]:
+    """ONNX's NonMaxSuppression makes no empty rows, so that there is nothing to drop behind it."""
     rows: Value = layer.input(0)
     if rows.producer is not None and rows.producer.op == "SuppressNonMaxima":
         return [layer.changed(op="Identity")]

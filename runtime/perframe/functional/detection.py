@@ -39,12 +39,8 @@ def nms(boxes: Given, scores: Given, iou_threshold: float, score_threshold: floa
 @function
 def box_area(boxes: Given) -> FunctionalTensor:
     """Return the areas of boxes (n, 4)."""
-    sides = _sides(to_tensor(boxes))
-    return apply("Mul", *sides)
-
-
-def _sides(boxes: FunctionalTensor) -> list[FunctionalTensor]:
-    return [apply("Sub", select(boxes, -1, at + 2), select(boxes, -1, at)) for at in range(2)]
+    x = to_tensor(boxes)
+    return apply("Mul", *(apply("Sub", select(x, -1, at + 2), select(x, -1, at)) for at in range(2)))
 
 
 @function

@@ -47,14 +47,10 @@ def filled(sizes: FunctionalTensor, value: Any, dtype: DataType) -> FunctionalTe
     return apply("ConstantOfShape", sizes, value=filler)
 
 
-def _dtype_of(value: Any, dtype: DType) -> DataType:
-    return to_tensor(value).dtype if dtype is None else DataType.of(dtype)
-
-
 @function
 def full(size: Sizes, fill_value: float | int | bool, *, dtype: DType = None) -> FunctionalTensor:
     """Return a tensor of one value. The dtype is that of the value: float32, int64 or bool."""
-    return filled(row_of(size), fill_value, _dtype_of(fill_value, dtype))
+    return filled(row_of(size), fill_value, to_tensor(fill_value).dtype if dtype is None else DataType.of(dtype))
 
 
 @function

@@ -62,7 +62,11 @@ def _by_name(model: Model, inputs: Sequence[Any], named: Mapping[str, Given]) ->
     listed = ", ".join(map(str, model.inputs)) or "none"
     if len(inputs) == 1 and isinstance(inputs[0], Mapping):
         named, inputs = {**inputs[0], **named}, []
-    elif len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) and any(_is_tensor(one) for one in inputs[0]):
+    elif (
+        len(inputs) == 1
+        and isinstance(inputs[0], (list, tuple))
+        and any(isinstance(one, FunctionalTensor) for one in inputs[0])
+    ):
         inputs = inputs[0]
     if len(inputs) > len(names):
         raise InputError(f"{model.name} takes {len(names)} input(s), and got {len(inputs)}; its inputs are {listed}")
@@ -77,10 +81,6 @@ def _by_name(model: Model, inputs: Sequence[Any], named: Mapping[str, Given]) ->
     if missing:
         raise InputError(f"{model.name} still needs the input(s) {', '.join(missing)}")
     return {value.name: _checked(model, value, to_tensor(given[value.name]).fixed()) for value in model.inputs}
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, FunctionalTensor)
 
 
 def _checked(model: Model, value: Value, tensor: FunctionalTensor) -> FunctionalTensor:

@@ -31,8 +31,8 @@ def loosened(graph: onnx.GraphProto, body: Model) -> onnx.GraphProto | None:
     for given, made in zip(states, body.outputs[1:], strict=False):
         if given.shape is None or made.shape is None:
             continue
-        pairs = list(zip(given.shape, made.shape, strict=False))
-        axes = [axis for axis, (one, other) in enumerate(pairs) if _differ(one, other)]
+        pairs = enumerate(zip(given.shape, made.shape, strict=False))
+        axes = [axis for axis, dims in pairs if dims[0] != dims[1] and all(isinstance(dim, int) for dim in dims)]
         if len(given.shape) != len(made.shape):
             changed[given.name] = None
         elif axes:
@@ -48,7 +48,3 @@ def loosened(graph: onnx.GraphProto, body: Model) -> onnx.GraphProto | None:
         for axis in axes_or_all or ():
             info.type.tensor_type.shape.dim[axis].Clear()
     return other
-
-
-def _differ(one: int | str | None, other: int | str | None) -> bool:
-    return isinstance(one, int) and isinstance(other, int) and one != other

@@ -30,21 +30,13 @@ class Role:
     rows: int
 
 
-def _gemm(layer: Layer) -> list[Role]:
-    return [Role(1, 0, 1) if layer.transB else Role(1, 1, 0)]
-
-
-def _gather(layer: Layer) -> list[Role]:
-    return [Role(0, 0, -1)] if layer.axis == 0 else []
-
-
 _RECURRENT = [Role(1, 1, 2), Role(2, 1, 2)]
 ROLES: dict[str, Callable[[Layer], list[Role]]] = {
     "Conv": lambda _layer: [Role(1, 0, 1)],
     "ConvTranspose": lambda _layer: [Role(1, 1, 0)],
     "MatMul": lambda _layer: [Role(1, -1, -2), Role(0, -2, -1)],
-    "Gemm": _gemm,
-    "Gather": _gather,
+    "Gemm": lambda layer: [Role(1, 0, 1) if layer.transB else Role(1, 1, 0)],
+    "Gather": lambda layer: [Role(0, 0, -1)] if layer.axis == 0 else [],
     "LSTM": lambda _layer: _RECURRENT,
     "GRU": lambda _layer: _RECURRENT,
     "RNN": lambda _layer: _RECURRENT,

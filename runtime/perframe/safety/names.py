@@ -1,6 +1,6 @@
-"""Texts of files, such as names of layers, where they are shown or become names of files.
+"""Texts of files, such as names of layers, where they are shown or become names within an archive.
 
-`shown` is the one function for terminals, logs, errors and titles of pages; `file_name` the one for names of files.
+`shown` is the one function for terminals, logs, errors and titles of pages.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ from collections.abc import Iterable, Mapping
 # and halves of characters, which no file and no terminal takes.
 _WILD = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _WILD_BUT_LINES = re.compile(_WILD.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
-_UNFIT = re.compile(r'[\\:*?"<>|]|' + _WILD.pattern)
-_DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")  # names that are none on Windows
-_LONGEST = 200
 
 
 def shown(text: object, lines: bool = False) -> str:
@@ -27,12 +24,6 @@ def _sign(found: re.Match[str]) -> str:
     """A character that is as wide as one letter, in the place of one that must not be shown."""
     code = ord(found[0])
     return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else "\ufffd"
-
-
-def file_name(text: str) -> str:
-    """A text as the name of one file, on every system."""
-    name = _UNFIT.sub("_", text.replace("/", "_"))[:_LONGEST].rstrip(". ") or "_"
-    return f"_{name}" if name.startswith(".") or _DEVICES.match(name) else name
 
 
 def member_names(names: Iterable[str]) -> Mapping[str, str]:
@@ -63,6 +54,5 @@ def _clean(record: logging.LogRecord) -> bool:
     return True
 
 
-logging.getLogger("perframe").addFilter(
-    _clean
-)  # log messages are as `shown` returns them, whatever handler writes them
+# log messages are as `shown` returns them, whatever handler writes them
+logging.getLogger("perframe").addFilter(_clean)

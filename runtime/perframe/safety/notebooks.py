@@ -16,9 +16,9 @@ def preformatted(text: str) -> str:
     return f'<pre style="line-height: 1.25; overflow-x: auto">{html.escape(text.rstrip())}</pre>'
 
 
-def framed(page: str, height: int = 480) -> str:
+def framed(page: str) -> str:
     """A separate page within the cell. It can run its scripts, but not reach the notebook."""
     return (
-        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" style="width: 100%; height: {height}px; '
+        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" style="width: 100%; height: 480px; '
         'border: 1px solid #8884; border-radius: 4px"></iframe>'
     )

@@ -95,7 +95,7 @@ class Scope:
     def run(self) -> None:
         """Import all operators of the graph."""
         self.around.open.append(self.index)
-        listed = with_dilations(self.graph, self._constant)
+        listed = with_dilations(self.graph, lambda tensor: self.array(tensor) if tensor >= 0 else None)
         for number, operation in enumerate(listed):
             self.around.operations += 1
             if number % REPORTED == 0 and len(self.around.open) == 1:
@@ -135,17 +135,14 @@ class Scope:
                 reason = str(error)
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
                 reason = f"its inputs or options do not fit the operator: {error}"
-        listed = ", ".join(self._said(index) for index in operation.inputs if index >= 0)
+        given = [self.graph.tensors[index] for index in operation.inputs if index >= 0]
+        listed = ", ".join(f"{one.name}: {one.kind.lower()} {DynamicTensorShape(one.shape)}" for one in given)
         self.around.problems.append(Problem(name, operation.name, "LiteRT", operation.version, reason, listed))
         for tensor in operation.outputs:
             if tensor >= 0:
                 info = self.graph.tensors[tensor]
                 shape = DynamicTensorShape(info.shape)
                 self.values[tensor] = self.builder.input(info.name or name, self.dtype(tensor), shape)
-
-    def _said(self, index: int) -> str:
-        tensor = self.graph.tensors[index]
-        return f"{tensor.name}: {tensor.kind.lower()} {DynamicTensorShape(tensor.shape)}"
 
     def _import(self, operation: Operation, entry: ImportRule) -> None:
         node = LiteRTNode(self, operation, entry.moves and self._is_exact(operation))
@@ -209,9 +206,6 @@ class Scope:
                 return None
             self.around.arrays[key] = found
         return self.around.arrays[key]
-
-    def _constant(self, tensor: int) -> Array | None:
-        return self.array(tensor) if tensor >= 0 else None
 
     def stored(self, tensor: int) -> Value:
         """Return a tensor's value as the file stores it. Raises ModelError if nothing makes it."""

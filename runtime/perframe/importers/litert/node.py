@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from perframe.importers.litert.file import Operation, TensorQuantization
 from perframe.ir import Value
 from perframe.ir.shape_arithmetic import listed
-from perframe.ir.sizes.partial import Dim, PartialTensor
+from perframe.ir.sizes.partial import Dim
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 
@@ -117,26 +117,22 @@ class LiteRTNode:
         """Return the quantization of an output."""
         return self.scope.quantization(self.operation.outputs[index])
 
-    def output_dtype(self, index: int = 0) -> DataType:
-        """Return the dtype that the file declares for an output. Quantized outputs are real at first."""
-        tensor = self.operation.outputs[index]
+    def output_dtype(self) -> DataType:
+        """Return the dtype that the file declares for the first output. Quantized outputs are real at first."""
+        tensor = self.operation.outputs[0]
         if self.scope.quantization(tensor) is not None and not self.exact:
             return DataType.FLOAT32
         return self.scope.dtype(tensor)
 
-    def output_shape(self, index: int = 0) -> tuple[Dim, ...]:
-        """Return the shape that the file declares for an output."""
-        return self.scope.graph.tensors[self.operation.outputs[index]].shape
+    def output_shape(self) -> tuple[Dim, ...]:
+        """Return the shape that the file declares for the first output."""
+        return self.scope.graph.tensors[self.operation.outputs[0]].shape
 
     # --- facts ---
 
     def option(self, name: str, default: Any = 0) -> Any:
         """Return an option by its name in the schema."""
         return self.operation.options.get(name, default)
-
-    def spec(self, value: Value) -> PartialTensor:
-        """Return the spec of a value."""
-        return value.spec
 
     def rank(self, value: Value) -> int:
         """Return the rank of a value. Raises NotImplementedError if it is unknown."""
@@ -173,7 +169,7 @@ class LiteRTNode:
 
         Raises NotImplementedError if another entry is not known.
         """
-        spec = self.spec(self.raw(index))
+        spec = self.raw(index).spec
         found = listed(spec) if spec.value is None else tuple(int(entry) for entry in spec.value.reshape(-1))
         if found is None or not all(isinstance(entry, int) for entry in found[1:]):
             raise NotImplementedError(f"not all entries of its input {index} ({self.raw(index).name!r}) are known")

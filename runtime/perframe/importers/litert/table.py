@@ -43,16 +43,16 @@ def operator(*names: str, moves: bool = False) -> Callable[[Adapter], Adapter]:
 
 
 def rows(
-    layers: Mapping[str, str], adapter: Callable[[LiteRTNode, str], Results], family: str, moves: bool = False
+    words: Mapping[str, str], adapter: Callable[[LiteRTNode, str], Results], family: str, moves: bool = False
 ) -> None:
-    """Declare operators that differ in one layer only: `layers` gives the layer by the operator's name."""
-    for name, layer in layers.items():
+    """Declare operators that differ in one word, such as the name of their layer: `words` has it by operator."""
+    for name, word in words.items():
         assert name not in _TABLE, f"{name} is declared twice"
-        _TABLE[name] = ImportRule(_with(adapter, layer), family.rpartition(".")[2], moves)
+        _TABLE[name] = ImportRule(_with(adapter, word), family.rpartition(".")[2], moves)
 
 
-def _with(adapter: Callable[[LiteRTNode, str], Results], layer: str) -> Adapter:
-    return lambda node: adapter(node, layer)
+def _with(adapter: Callable[[LiteRTNode, str], Results], word: str) -> Adapter:
+    return lambda node: adapter(node, word)
 
 
 @functools.cache

@@ -20,7 +20,8 @@ def _non_max_suppression(node: LiteRTNode) -> list[Value]:
     if soft and node.value(5).any():
         raise NotImplementedError("soft suppression (a sigma that is not 0) is not supported")
     boxes, scores, most = node.x(0), node.x(1), int(node.value(2))
-    table = _kept(node, node("Unsqueeze", boxes, node.ints(0)), _row(node, scores), most, node.x(3), node.x(4))
+    batch, rows = node("Unsqueeze", boxes, node.ints(0)), node("Unsqueeze", scores, node.ints(0, 1))
+    table = _kept(node, batch, rows, most, node.x(3), node.x(4))
     index, filled = _column(node, table, 2), _filled(node, table)
     count = node("ReduceSum", node.cast(filled, DataType.INT32), node.ints(0), keepdims=0)
     chosen = node.cast(_room(node, index, most), DataType.INT32)
@@ -29,10 +30,6 @@ def _non_max_suppression(node: LiteRTNode) -> list[Value]:
     zero = node.number(0, scores)
     found = node("Where", filled, node("Gather", scores, index), zero)
     return [chosen, _room(node, found, most), count]
-
-
-def _row(node: LiteRTNode, scores: Value) -> Value:
-    return node("Unsqueeze", scores, node.ints(0, 1))
 
 
 def _kept(node: LiteRTNode, boxes: Value, scores: Value, most: int, overlap: Value, least: Value) -> Value:

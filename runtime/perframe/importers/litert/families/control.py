@@ -9,7 +9,7 @@ import numpy as np
 from perframe.errors import ModelError
 from perframe.importers.litert.builder import Builder
 from perframe.importers.litert.node import LiteRTNode
-from perframe.importers.litert.table import operator
+from perframe.importers.litert.table import operator, rows
 from perframe.ir import Model, Value
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
@@ -25,10 +25,11 @@ def body_of(node: LiteRTNode, inner: Builder, outputs: Sequence[Value], own: Seq
     return Model([*own, *inner.captures.values()], made, inner.layers, name=f"{node.like}, a body")
 
 
-def captures_of(node: LiteRTNode, bodies: Sequence[Builder]) -> list[Value]:
-    """Return the outer values that bodies read."""
+def captures_of(node: LiteRTNode, bodies: Sequence[Builder]) -> tuple[list[Value], tuple[str, ...]]:
+    """Return the outer values that bodies read, and their names."""
     captured = dict.fromkeys(value for body in bodies for value in body.captures)
-    return [node.builder.local(value) for value in captured]
+    found = [node.builder.local(value) for value in captured]
+    return found, tuple(value.name for value in found)
 
 
 @operator("IF")
@@ -39,10 +40,8 @@ def _if(node: LiteRTNode) -> list[Value]:
     for name, option in (("then_branch", "ThenSubgraphIndex"), ("else_branch", "ElseSubgraphIndex")):
         outputs = node.scope.inline(int(node.option(option)), given, inner[name])
         bodies[name] = body_of(node, inner[name], outputs)
-    captures = captures_of(node, list(inner.values()))
-    condition = node.raw(0)
-    count = len(node.operation.outputs)
-    return node.several(count, "If", condition, *captures, bodies=bodies, captures=_names(captures))
+    captures, names = captures_of(node, list(inner.values()))
+    return node.several(len(node.operation.outputs), "If", node.raw(0), *captures, bodies=bodies, captures=names)
 
 
 @operator("WHILE", "STABLEHLO_WHILE")
@@ -66,16 +65,12 @@ def _while(node: LiteRTNode) -> list[Value]:
     made = node.scope.inline(body, states, inner)
     again = node.scope.inline(condition, made, inner)[0]
     model = body_of(node, inner, [again, *made], [count, going, *states])
-    captures = captures_of(node, [inner])
-    bodies = {"body": model}
+    captures, names = captures_of(node, [inner])
     shape = first.spec.shape
     if shape is not None and len(shape):
         first = node("Reshape", first, node.constant((), np.int64))
-    return node.several(len(given), "Loop", None, first, *given, *captures, bodies=bodies, captures=_names(captures))
-
-
-def _names(captures: Sequence[Value]) -> tuple[str, ...]:
-    return tuple(value.name for value in captures)
+    states = [*given, *captures]
+    return node.several(len(given), "Loop", None, first, *states, bodies={"body": model}, captures=names)
 
 
 def _loosened(spec: PartialTensor, declared: Sequence[int | None]) -> DynamicTensorShape | None:
@@ -85,17 +80,13 @@ def _loosened(spec: PartialTensor, declared: Sequence[int | None]) -> DynamicTen
     return DynamicTensorShape(one if one == other else None for one, other in zip(spec.shape, declared, strict=True))
 
 
-@operator("CALL")
-def _call(node: LiteRTNode) -> list[Value]:
+def _call(node: LiteRTNode, option: str) -> list[Value]:
+    """Import the graph that an option names. A composite's graph computes it from simpler operators."""
     given = [node.raw(index) for index in range(len(node.operation.inputs))]
-    return node.scope.inline(int(node.option("Subgraph")), given)
+    return node.scope.inline(int(node.option(option)), given)
 
 
-@operator("STABLEHLO_COMPOSITE")
-def _composite(node: LiteRTNode) -> list[Value]:
-    """A composite names a graph that computes it from simpler operators."""
-    given = [node.raw(index) for index in range(len(node.operation.inputs))]
-    return node.scope.inline(int(node.option("DecompositionSubgraphIndex")), given)
+rows({"CALL": "Subgraph", "STABLEHLO_COMPOSITE": "DecompositionSubgraphIndex"}, _call, __name__)
 
 
 @operator("CALL_ONCE")

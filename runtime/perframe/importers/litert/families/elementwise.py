@@ -72,8 +72,19 @@ def _binary(node: LiteRTNode, layer: str) -> Value:
     return node(layer, node.x(0), node.x(1))
 
 
+def _bits(node: LiteRTNode, layer: str) -> Value:
+    x = node.x(0)
+    return node(layer if x.spec.dtype is DataType.BOOL else f"Bitwise{layer}", x, node.x(1))
+
+
+def _shift(node: LiteRTNode, direction: str) -> Value:
+    return node("BitShift", node.x(0), node.x(1), direction=direction)
+
+
 rows(UNARY, _unary, __name__)
 rows(BINARY, _binary, __name__)
+rows({"BITWISE_XOR": "Xor", "STABLEHLO_AND": "And", "STABLEHLO_OR": "Or"}, _bits, __name__)
+rows({"RIGHT_SHIFT": "RIGHT", "STABLEHLO_SHIFT_LEFT": "LEFT"}, _shift, __name__)
 
 
 @operator(*LIMITS)
@@ -130,15 +141,13 @@ def _not_equal(node: LiteRTNode) -> Value:
 @operator("STABLEHLO_COMPARE")
 def _compare(node: LiteRTNode) -> Value:
     name = COMPARISONS[node.option("ComparisonDirection")]
-    if name == "NotEqual":
-        return node("Not", node("Equal", node.x(0), node.x(1)))
-    return node(name, node.x(0), node.x(1))
+    return node("Not", _binary(node, "Equal")) if name == "NotEqual" else _binary(node, name)
 
 
 @operator("FLOOR_DIV")
 def _floor_div(node: LiteRTNode) -> Value:
     a, b = node.x(0), node.x(1)
-    if node.spec(a).dtype.is_float:
+    if a.spec.dtype.is_float:
         return node("Floor", node("Div", a, b))
     return node("Div", node("Sub", a, node("Mod", a, b)), b)
 
@@ -146,7 +155,7 @@ def _floor_div(node: LiteRTNode) -> Value:
 @operator("FLOOR_MOD")
 def _floor_mod(node: LiteRTNode) -> Value:
     a, b = node.x(0), node.x(1)
-    if not node.spec(a).dtype.is_float:
+    if not a.spec.dtype.is_float:
         return node("Mod", a, b)
     return node("Sub", a, node("Mul", node("Floor", node("Div", a, b)), b))
 
@@ -169,34 +178,6 @@ def _atan2(node: LiteRTNode) -> Value:
     beyond = node("Where", node("Less", x, zero), side, zero)
     steep = node("Where", node("Less", y, zero), node("Neg", half_turn), half_turn)
     return node("Where", flat, node("Add", angle, beyond), node("Sub", steep, angle))
-
-
-@operator("BITWISE_XOR")
-def _bitwise_xor(node: LiteRTNode) -> Value:
-    x = node.x(0)
-    return node("Xor" if node.spec(x).dtype is DataType.BOOL else "BitwiseXor", x, node.x(1))
-
-
-@operator("STABLEHLO_AND")
-def _and(node: LiteRTNode) -> Value:
-    x = node.x(0)
-    return node("And" if node.spec(x).dtype is DataType.BOOL else "BitwiseAnd", x, node.x(1))
-
-
-@operator("STABLEHLO_OR")
-def _or(node: LiteRTNode) -> Value:
-    x = node.x(0)
-    return node("Or" if node.spec(x).dtype is DataType.BOOL else "BitwiseOr", x, node.x(1))
-
-
-@operator("RIGHT_SHIFT")
-def _right_shift(node: LiteRTNode) -> Value:
-    return node("BitShift", node.x(0), node.x(1), direction="RIGHT")
-
-
-@operator("STABLEHLO_SHIFT_LEFT")
-def _left_shift(node: LiteRTNode) -> Value:
-    return node("BitShift", node.x(0), node.x(1), direction="LEFT")
 
 
 @operator("SELECT", "SELECT_V2", "STABLEHLO_SELECT")
@@ -224,7 +205,7 @@ def _bitcast(node: LiteRTNode) -> Value:
 
 
 @operator("DEQUANTIZE", "QUANTIZE", "DENSIFY")
-def _as_it_is(node: LiteRTNode) -> Value:
+def _unchanged(node: LiteRTNode) -> Value:
     """The numbers stay; the scales of the input and the output say how they are stored."""
     return node.x(0)
 

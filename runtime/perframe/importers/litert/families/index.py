@@ -46,7 +46,7 @@ def _embedding_lookup(node: LiteRTNode) -> Value:
 @operator("SCATTER_ND")
 def _scatter_nd(node: LiteRTNode) -> Value:
     updates = node.x(1)
-    zeros = node("ConstantOfShape", node.long(node.raw(2)), value=np.zeros(1, node.spec(updates).dtype.numpy))
+    zeros = node("ConstantOfShape", node.long(node.raw(2)), value=np.zeros(1, updates.spec.dtype.numpy))
     return node("ScatterND", zeros, node.long(node.raw(0)), updates, reduction="add")
 
 
@@ -143,11 +143,9 @@ def _unsorted_segments(node: LiteRTNode) -> Value:
 def _segments(node: LiteRTNode, count: Value, reduction: str) -> Value:
     """Combine the rows of each segment. A spare row takes those whose number is negative."""
     x, ids = node.x(0), node.long(node.raw(1))
-    dtype, rank, places = node.spec(x).dtype.numpy, node.rank(x), node.rank(ids)
-    low, high = (
-        (np.finfo(dtype).min, np.finfo(dtype).max) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    )
-    begin = {"add": 0, "mul": 1, "max": low, "min": high}[reduction]
+    dtype, rank, places = x.spec.dtype.numpy, node.rank(x), node.rank(ids)
+    limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    begin = {"add": 0, "mul": 1, "max": limits.min, "min": limits.max}[reduction]
     one, zero = node.ints(1), node.constant(0, np.int64)
     ids = node("Where", node("Less", ids, zero), count, ids)
     shape = node("Add", count, one)
@@ -181,14 +179,16 @@ def _matrix_set_diag(node: LiteRTNode) -> Value:
 def _random(node: LiteRTNode) -> Value:
     """Numbers depend on the seed, and differ from those of other runtimes."""
     name = "RandomNormalLike" if node.operation.code == "RANDOM_STANDARD_NORMAL" else "RandomUniformLike"
-    seeds = [int(node.option(name)) for name in ("Seed", "Seed2")]
     like = node("ConstantOfShape", node.long(node.raw(0)), value=np.zeros(1, np.float32))
-    return node(name, like, **({"seed": float(seeds[0] * 31 + seeds[1])} if any(seeds) else {}))
+    return node(name, like, **_seed(node))
+
+
+def _seed(node: LiteRTNode) -> dict[str, float]:
+    first, second = (int(node.option(name)) for name in ("Seed", "Seed2"))
+    return {"seed": float(first * 31 + second)} if first or second else {}
 
 
 @operator("MULTINOMIAL")
 def _multinomial(node: LiteRTNode) -> Value:
     (count,) = node.axes(1)
-    seeds = [int(node.option(name)) for name in ("Seed", "Seed2")]
-    seeded = {"seed": float(seeds[0] * 31 + seeds[1])} if any(seeds) else {}
-    return node("Multinomial", node.x(0), sample_size=count, dtype=node.output_dtype(), **seeded)
+    return node("Multinomial", node.x(0), sample_size=count, dtype=node.output_dtype(), **_seed(node))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perframe.importers.litert.node import LiteRTNode
-from perframe.importers.litert.table import operator
+from perframe.importers.litert.table import operator, rows
 from perframe.ir import Value
 from perframe.tensor import DataType
 
@@ -57,14 +57,8 @@ def _unpack(node: LiteRTNode) -> list[Value]:
     return [node("Squeeze", part, node.ints(axis)) for part in parts]
 
 
-@operator("CONCATENATION", moves=True)
-def _concatenation(node: LiteRTNode) -> Value:
-    return node("Concat", *node.all(), axis=int(node.option("Axis")))
-
-
-@operator("STABLEHLO_CONCATENATE", moves=True)
-def _stablehlo_concatenate(node: LiteRTNode) -> Value:
-    return node("Concat", *node.all(), axis=int(node.option("Dimension")))
+def _concat(node: LiteRTNode, axis: str) -> Value:
+    return node("Concat", *node.all(), axis=int(node.option(axis)))
 
 
 @operator("SPLIT", moves=True)
@@ -169,14 +163,8 @@ def _stablehlo_slice(node: LiteRTNode) -> Value:
     )
 
 
-@operator("TILE", moves=True)
-def _tile(node: LiteRTNode) -> Value:
-    return node("Tile", node.x(0), node.long(node.raw(1)))
-
-
-@operator("BROADCAST_TO", moves=True)
-def _broadcast_to(node: LiteRTNode) -> Value:
-    return node("Expand", node.x(0), node.long(node.raw(1)))
+def _repeat(node: LiteRTNode, layer: str) -> Value:
+    return node(layer, node.x(0), node.long(node.raw(1)))
 
 
 @operator("STABLEHLO_BROADCAST_IN_DIM", moves=True)
@@ -193,12 +181,15 @@ def _broadcast_in_dim(node: LiteRTNode) -> Value:
 @operator("PAD", "PADV2", moves=True)
 def _pad(node: LiteRTNode) -> Value:
     """A quantized tensor is padded with its zero, which need not be stored as 0."""
-    x, value = node.x(0), None
-    if node.operation.code == "PADV2":
-        value = node("Reshape", node.x(2), node.ints())
-    elif node.exact and (scales := node.quantization(0)) is not None:
-        value = node.constant(int(scales.zero[0]), node.spec(x).dtype.numpy)
+    x = node.x(0)
+    value = node("Reshape", node.x(2), node.ints()) if node.operation.code == "PADV2" else _zero(node, x)
     return node("Pad", x, _amounts(node), value)
+
+
+def _zero(node: LiteRTNode, x: Value) -> Value | None:
+    """Return the zero of a quantized tensor; None stands for 0."""
+    scales = node.quantization(0) if node.exact else None
+    return None if scales is None else node.constant(int(scales.zero[0]), x.spec.dtype.numpy)
 
 
 def _amounts(node: LiteRTNode) -> Value:
@@ -235,14 +226,13 @@ def _stablehlo_pad(node: LiteRTNode) -> Value:
     return node("Pad", node.x(0), node.ints(*low, *high), node("Reshape", node.x(1), node.ints()))
 
 
-@operator("SPACE_TO_DEPTH", moves=True)
-def _space_to_depth(node: LiteRTNode) -> Value:
-    return node.last(node("SpaceToDepth", node.first(node.x(0)), blocksize=int(node.option("BlockSize"))))
+def _blocks(node: LiteRTNode, layer: str) -> Value:
+    return node.last(node(layer, node.first(node.x(0)), blocksize=int(node.option("BlockSize"))))
 
 
-@operator("DEPTH_TO_SPACE", moves=True)
-def _depth_to_space(node: LiteRTNode) -> Value:
-    return node.last(node("DepthToSpace", node.first(node.x(0)), blocksize=int(node.option("BlockSize"))))
+rows({"CONCATENATION": "Axis", "STABLEHLO_CONCATENATE": "Dimension"}, _concat, __name__, moves=True)
+rows({"TILE": "Tile", "BROADCAST_TO": "Expand"}, _repeat, __name__, moves=True)
+rows({"SPACE_TO_DEPTH": "SpaceToDepth", "DEPTH_TO_SPACE": "DepthToSpace"}, _blocks, __name__, moves=True)
 
 
 @operator("REVERSE_V2", moves=True)
@@ -266,7 +256,7 @@ def _fill(node: LiteRTNode) -> Value:
 @operator("ZEROS_LIKE", moves=True)
 def _zeros_like(node: LiteRTNode) -> Value:
     x = node.x(0)
-    return node("ConstantOfShape", node("Shape", x), value=np.zeros(1, node.spec(x).dtype.numpy))
+    return node("ConstantOfShape", node("Shape", x), value=np.zeros(1, x.spec.dtype.numpy))
 
 
 @operator("SHAPE")
@@ -315,10 +305,7 @@ def _space_to_batch(node: LiteRTNode) -> Value:
     rank = node.rank(x)
     around = np.zeros((rank, 2), np.int64)
     around[1 : 1 + count] = pads
-    zero = (
-        None if not node.exact or node.quantization(0) is None else node.constant(_zero(node), node.spec(x).dtype.numpy)
-    )
-    x = node("Pad", x, node.ints(*around.T.reshape(-1)), zero)
+    x = node("Pad", x, node.ints(*around.T.reshape(-1)), _zero(node, x))
     sizes = node.sizes(x, *range(1, rank))
     parts = [number for size, block in zip(sizes, blocks, strict=False) for number in (size // block, block)]
     if any(size % block for size, block in zip(sizes, blocks, strict=False)):
@@ -346,11 +333,6 @@ def _batch_to_space(node: LiteRTNode) -> Value:
         return x
     ends = [size - int(after) for size, (_, after) in zip(whole, crops, strict=True)]
     return node("Slice", x, node.ints(*crops[:, 0]), node.ints(*ends), node.ints(*range(1, 1 + count)))
-
-
-def _zero(node: LiteRTNode) -> int:
-    scales = node.quantization(0)
-    return 0 if scales is None else int(scales.zero[0])
 
 
 @operator("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")

@@ -117,8 +117,7 @@ def _by_steps(
     (cell,) = add("Clip", cell, *(inner.constant(limit, np.float32) for limit in (-clip, clip)))
     (rows,) = add("Squeeze", made, inner.constant([0], np.int64))
     model = body_of(node, inner, [made, cell, rows], [h, c, row])
-    captures = captures_of(node, [inner])
-    names = tuple(value.name for value in captures)
+    captures, names = captures_of(node, [inner])
     direction = (int(backward),)
     attributes = {"scan_input_directions": direction, "scan_output_directions": direction, "num_scan_inputs": 1}
     found = node.several(3, "Scan", zeros, zeros, x, *captures, bodies={"body": model}, captures=names, **attributes)

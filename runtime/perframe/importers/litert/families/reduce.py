@@ -18,13 +18,6 @@ REDUCTIONS = {
 }
 
 
-def _reduce(node: LiteRTNode, layer: str) -> Value:
-    return _reduced(node, layer, node.x(0))
-
-
-rows(REDUCTIONS, _reduce, __name__)
-
-
 def _reduced(node: LiteRTNode, layer: str, x: Value) -> Value:
     """Reduce first and drop the dims then: a reduction that keeps them can have its channels in either order."""
     rank, keeps = node.rank(x), bool(node.option("KeepDims"))
@@ -43,18 +36,19 @@ def _axis(axis: int, rank: int) -> int:
     return axis % max(rank, 1)
 
 
-@operator("REDUCE_ANY", "REDUCE_ALL")
-def _logical(node: LiteRTNode) -> Value:
-    layer = "ReduceMax" if node.operation.code == "REDUCE_ANY" else "ReduceMin"
+def _logical(node: LiteRTNode, layer: str) -> Value:
     numbers = node.cast(node.x(0), DataType.INT32)
     return node.cast(_reduced(node, layer, numbers), DataType.BOOL)
 
 
-@operator("ARG_MAX", "ARG_MIN")
-def _arg(node: LiteRTNode) -> Value:
-    layer = "ArgMax" if node.operation.code == "ARG_MAX" else "ArgMin"
+def _arg(node: LiteRTNode, layer: str) -> Value:
     (axis,) = node.axes(1)
     return node(layer, node.x(0), axis=axis, keepdims=0)
+
+
+rows(REDUCTIONS, lambda node, layer: _reduced(node, layer, node.x(0)), __name__)
+rows({"REDUCE_ANY": "ReduceMax", "REDUCE_ALL": "ReduceMin"}, _logical, __name__)
+rows({"ARG_MAX": "ArgMax", "ARG_MIN": "ArgMin"}, _arg, __name__)
 
 
 @operator("TOPK_V2")

@@ -14,10 +14,10 @@ PADDINGS = {0: "SAME_UPPER", 1: "VALID"}
 AXES = ("D", "H", "W")
 
 
-def _numbers(node: LiteRTNode, prefix: str, rank: int, default: int = 1) -> tuple[int, ...]:
+def _numbers(node: LiteRTNode, prefix: str, rank: int) -> tuple[int, ...]:
     """Return an option for each spatial axis: StrideH and StrideW, or such."""
     names = [f"{prefix}{axis}" for axis in AXES[3 - rank :]]
-    found = tuple(int(node.option(name, default)) for name in names)
+    found = tuple(int(node.option(name, 1)) for name in names)
     if min(found) < 1:
         raise NotImplementedError(f"its {prefix}s {found} are not positive")
     return found
