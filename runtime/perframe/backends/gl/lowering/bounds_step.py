@@ -40,9 +40,7 @@ class BoundsStep:
 
 
 def bounds_steps(call: Call[Any]) -> list[BoundsStep]:
-    """The steps that check a layer's inputs in each run, if checks are enabled. Raises InferenceError for a known index
-    outside its bounds.
-    """
+    """The steps that check a layer's inputs, if checks are enabled. Raises InferenceError for a known wrong index."""
     steps = []
     for bounds in getattr(call.form, "bounds", ()):
         operand = call.optional(bounds.input)
