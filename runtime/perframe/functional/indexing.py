@@ -51,9 +51,7 @@ def _shown(index: Any) -> str:
 
 
 def _items(index: Any) -> list[Any]:
-    """Return the parts of an index: ints, slices, None, ..., and tensors of int64. A mask becomes a tensor for each of
-    its dims, which says where it holds.
-    """
+    """Return an index's ints, slices, None, ... and int64 tensors. A mask becomes its places, one tensor a dim."""
     items: list[Any] = []
     for item in index if isinstance(index, tuple) else (index,):
         if item is None or item is Ellipsis or isinstance(item, slice):

@@ -154,9 +154,7 @@ class Importer:
     def _body(
         self, node: Node, graph: onnx.GraphProto, name: str, captures: dict[str, Value], forgets_shapes: bool = False
     ) -> Model:
-        """Import one of a node's graphs, and add the outer values that it reads to `captures`. With
-        `forgets_shapes`, the graph knows no shapes of these values.
-        """
+        """Import a node's graph, and add the outer values that it reads (without shapes, if asked) to `captures`."""
         inner = Importer(onnx.ModelProto(graph=graph), name, self.names)
         inner.forgets_shapes = forgets_shapes
         inner.outer, inner.opsets, inner.calls, inner.titles = self, self.opsets, self.calls, self.titles

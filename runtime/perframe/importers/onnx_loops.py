@@ -12,9 +12,7 @@ from perframe.tensor import DataType
 
 
 def inputs_of_body(op: str, given: Sequence[PartialTensor | None], scanned: int) -> list[PartialTensor | None]:
-    """Return the specs of the inputs of a loop's or a scan's body. A state may change its shape, and the last `scanned`
-    inputs of a scan are given row by row.
-    """
+    """Return the specs of a body's inputs. States may change shape; a scan gives its last `scanned` inputs by rows."""
     if op == "Loop":
         count, going = PartialTensor(DataType.INT64, DynamicTensorShape(())), PartialTensor(DataType.BOOL)
         return [count, going, *(None if s is None else s.with_shape(None) for s in given[2:])]

@@ -144,9 +144,7 @@ def copied(model: Model) -> Model:
 
 
 def check_layers(model: Model, exclude: Iterable[str]) -> set[str]:
-    """Return the names of the layers that stay. Raises InputError for unknown ones, and ModelError for a model that is
-    quantized already.
-    """
+    """Return the names of the layers that stay. Raises InputError for unknown ones, ModelError if quantized already."""
     if isinstance(exclude, str):
         raise InputError(f"exclude takes names of layers, such as [{exclude!r}], not a text")
     left, known = list(exclude), _layer_names(model)

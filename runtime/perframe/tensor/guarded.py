@@ -24,9 +24,7 @@ _PAGE, _NONE = mmap.PAGESIZE, 0  # PROT_NONE
 
 @cache
 def guard() -> str:
-    """The side of the forbidden page: "behind" or "before", or "" without a guard. Raises InputError for other
-    values of PERFRAME_GUARD.
-    """
+    """The side of the forbidden page: "behind", "before" or "". Raises InputError for another PERFRAME_GUARD."""
     given = os.environ.get("PERFRAME_GUARD", "")
     if given not in ("", "0", "behind", "before"):
         raise InputError(f"PERFRAME_GUARD is 'behind' or 'before', not {given!r}")

@@ -39,9 +39,7 @@ class Readback:
 
     @property
     def done(self) -> bool:
-        """Whether `result()` has the values. Never blocks, except in a loop that waits for readbacks, such as that of
-        `pf.process`.
-        """
+        """Whether `result()` has the values. Blocks only in loops that wait for readbacks, as `pf.process` does."""
         if current_frame().waits and self._result is None:
             self._pending.wait()
         return self._result is not None or self._pending.poll()

@@ -175,9 +175,7 @@ class CpuBackend:
             self._hand_over(program, begin, end, access, rows)
 
     def _nothing_pends(self, goes_on: bool, access: Access) -> bool:
-        """Whether steps may run at once: no work that they depend on is under way or has failed. `goes_on` says that
-        they are the rest of a run.
-        """
+        """Whether no work that the steps need is under way or has failed. `goes_on`: they are the rest of a run."""
         if self._last is not None:
             if goes_on or not self._last.done:
                 return False

@@ -36,9 +36,7 @@ class Definition:
         return reference.form_of(self._layer, self._inputs, self._outputs)
 
     def run(self, storages: Sequence[HostStorage]) -> None:
-        """Compute the layer. `storages` are bound to the run, in the order of `self.storages`. Constants need none:
-        kernels may have only rearranged copies of them.
-        """
+        """Compute the layer. `storages` are those of this run, in the order of `self.storages`; constants have none."""
         layer, inputs, outputs = self._layer, self._inputs, self._outputs
         bound = iter(storages)
         try:

@@ -1,6 +1,4 @@
-"""Runs every layer on NumPy arrays. It is the definition to which kernels are compared, and it runs the many rare
-layers that have no kernel.
-"""
+"""Layers on NumPy arrays: the definition that kernels are compared to. It runs the many layers without a kernel."""
 
 from __future__ import annotations
 

@@ -69,9 +69,7 @@ def reason_against(
 
 
 def without_half_stores(call: Call[Any], bindings: Sequence[Binding], scratch: Scratch) -> list[Binding]:
-    """Bindings in which kernels that store single elements store floats, since a half has no address. The last ones
-    copy the floats.
-    """
+    """Bindings in which kernels that store single elements store floats; the last ones copy these to halves."""
     targets = {
         binding.output.storage: binding.output
         for binding in bindings
@@ -120,9 +118,7 @@ class GLBackend:
         raise AssertionError("subclasses allocate")
 
     def capacity(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> tuple[str, int]:
-        """The class of storage that a value needs, and its size. Any storage of this class that is large enough
-        serves.
-        """
+        """The class of storage that a value needs, and its size. Any storage of the class that is as large serves."""
         raise AssertionError("subclasses say")
 
     def constant(self, value: Array, is_weight: bool = False) -> Storage:

@@ -217,9 +217,7 @@ class ReadBuffer:
 
     @property
     def accessor(self) -> str:
-        """GLSL that declares the blocks and reads from them: one element, four from any index, those at four indices,
-        or a texel.
-        """
+        """GLSL that declares the blocks and reads an element, four from an index, those at four indices, or a texel."""
         name = self.name
         kind, vector, prefix = ("int", "ivec4", "i") if self.kind == "int" else ("float", "vec4", "")
         block, lines = f"layout(std430, binding = {self.binding}) readonly buffer {name}", []

@@ -153,9 +153,7 @@ class PixelStep(KernelStep):
         return count_blocks(self._width, self._height)
 
     def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
-        """Record the draws of triangles that cover the output's texels, or parts of them, or some rows: the first, and
-        how many.
-        """
+        """Record draws that cover the output's texels, or parts of them, or some rows: the first, and how many."""
         self._bind(commands, uniforms)
         for unit, storage in enumerate(self._inputs):
             commands.set_texture(unit, TEXTURE_2D_ARRAY, Name(storage, "glo"), self._sampler)
@@ -176,9 +174,7 @@ def count_blocks(width: int, height: int) -> int:
 
 
 def areas(width: int, height: int, first: int, count: int) -> list[tuple[int, int, int, int]]:
-    """The rectangles of texels of consecutive blocks of a texture: x, y, width, height. Blocks follow each other along
-    bands.
-    """
+    """The rectangles (x, y, width, height) of consecutive blocks of a texture. Blocks follow each other along bands."""
     bands, across = height // _BLOCK, -(-width // _BLOCK)
     end = first + count
     (top, left), (bottom, right) = divmod(first, across), divmod(min(end, bands * across), across)
@@ -198,9 +194,7 @@ def areas(width: int, height: int, first: int, count: int) -> list[tuple[int, in
 
 
 def texture_accessors(device: Device, kinds: Mapping[str, str]) -> list[str]:
-    """GLSL that declares the textures of tensors of these kinds, and reads from them: one element, four from any index,
-    those at four indices, or a texel.
-    """
+    """GLSL that declares textures of these kinds, and reads an element, four, those at four indices, or a texel."""
     read = (
         "textureLod(T, vec3((vec2(COLUMN, ROW) + 0.5) / vec2(textureSize(T, 0)), SHEET), 0.0)"
         if device.choices["texels"] == "sampled"

@@ -67,9 +67,7 @@ class CommandList:
         self._rows.append(row)
 
     def set(self, keys: int, function: str, *arguments: Argument) -> None:
-        """Record a call that sets a part of GL's state, unless the list has set it so already. The first `keys`
-        arguments name the part.
-        """
+        """Record a call that sets GL state, unless the list has set it so. `keys` arguments name the state."""
         part, value = (function, *arguments[:keys]), arguments[keys:]
         if self._state.get(part) != value:
             self._state[part] = value
@@ -147,9 +145,7 @@ _lock = new_lock()
 
 @cache
 def _engine() -> Any:
-    """The owner of the native code. The code is a dozen instructions, which LLVM translates in milliseconds: so no file
-    keeps them.
-    """
+    """The owner of the native code: a dozen instructions, translated in milliseconds, so that no file keeps them."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

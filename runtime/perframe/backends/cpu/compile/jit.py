@@ -177,9 +177,7 @@ def waiting(on: bool) -> Iterator[None]:
 
 
 def waits() -> bool:
-    """Whether runs wait for their kernels, so that NumPy computes nothing meanwhile. PERFRAME_INTERPRET=0 makes all
-    runs wait.
-    """
+    """Whether runs wait for their kernels; then NumPy computes nothing meanwhile. PERFRAME_INTERPRET=0 forces it."""
     return _waits.get() or os.environ.get("PERFRAME_INTERPRET", "") == "0"
 
 

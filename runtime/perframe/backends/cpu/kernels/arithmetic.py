@@ -78,9 +78,7 @@ def build() -> Any:
 
 
 def write() -> Any:
-    """Write values of a record to its block. Items are triples of indices: (word to write, value, word whose address is
-    added to the value).
-    """
+    """Write a record's values to its block. Items are triples: (word, value, word of an address to add)."""
 
     def kernel(numbers, begin, end):
         record = int64s(numbers)

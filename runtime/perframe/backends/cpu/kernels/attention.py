@@ -120,9 +120,7 @@ def _largest(scores, count, whole):
 
 @inline
 def _softmax(scores, pitch, count, row, most, total):
-    """Write exp(score - largest) for two rows: two keep the processor busier than one. `most`, the largest, includes
-    earlier keys; `total` sums up these keys alone.
-    """
+    """Write exp(score - largest) for two rows at once. `most` includes earlier keys; `total` sums these keys alone."""
     other = scores + pitch * 4
     s, t = floats(scores), floats(other)
     whole = (count + LANES - 1) // LANES * LANES

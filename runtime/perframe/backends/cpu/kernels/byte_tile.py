@@ -228,9 +228,7 @@ def _release_tiles(builder: Any) -> None:
 
 @inline
 def _configure(memory, groups):
-    """Set up the registers. Sums have 16 rows of 64 bytes, left operands four bytes for each group, and right operands
-    a row for each group.
-    """
+    """Set up the registers: sums of 16 rows of 64 bytes, and operands with four bytes or a row for each group."""
     config = bools(memory)
     for index in range(64):
         config[index] = 0

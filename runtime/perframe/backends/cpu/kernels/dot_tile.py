@@ -44,9 +44,7 @@ def dot(kind: str, rows: int, vectors: int, builder: Any, values: Sequence[Any])
 
 
 class _Tile:
-    """Writes the loops of a tile. Its sums are, for each vector of columns, what "sdot" adds too little, and then those
-    of each row.
-    """
+    """Writes the loops of a tile. Its sums: for each vector of columns what "sdot" lacks, then those of each row."""
 
     def __init__(self, kind: str, vectors: int, builder: Any, starts: Sequence[Any]) -> None:
         self.kind, self.vectors, self.builder, self.starts = kind, vectors, builder, starts

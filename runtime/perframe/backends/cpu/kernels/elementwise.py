@@ -53,9 +53,7 @@ def kernel(numbers, begin, end):
 
 
 def _read(operand: str, at: str) -> str:
-    """The text that reads an element for the formula. `operand` is "dtype kind"; for the kind "float" the text converts
-    integers to float32.
-    """
+    """Text that reads an element. `operand` is "dtype kind"; the kind "float" converts integers to float32."""
     dtype, kind = operand.split()
     if dtype == "bool":
         return f"({at} != 0)"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from perframe.backends.cpu.kernels.fields import GEMM, PACK, SCALE
 from perframe.backends.cpu.kernels.finish import finish_rows
-from perframe.backends.cpu.kernels.inlining import inline, spliced
+from perframe.backends.cpu.kernels.inlining import inline, reader, spliced
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
 from perframe.backends.cpu.kernels.strides import batch_offsets, offset_of
@@ -27,7 +27,7 @@ from perframe.backends.cpu.kernels.vector import (
     store,
     zero_floats,
 )
-from perframe.backends.cpu.kernels.window import reach, reader, same_reach, window_of, window_z_of
+from perframe.backends.cpu.kernels.window import reach, same_reach, window_of, window_z_of
 
 field, BATCH = GEMM.at, GEMM.rest
 # what all items read: addresses, sizes, and the elements between rows
@@ -162,9 +162,7 @@ def _widen(addend, pitch, square, rows, columns):
 
 @spliced
 def _multiply_line(n, sizes, window, item, source, depth_block, panel, line, at, following, square, finish_numbers):
-    """Make one line of an item's result for the columns of a panel. `at` has the addresses of its result and addend.
-    Return the address that the next line's tiles fetch ahead.
-    """
+    """Make a line of an item's result for a panel. `at`: addresses of result and addend. Return what to prefetch."""
     kernel_x, stride, dilation, pad = window.kernel_x, window.stride_x, window.dilation_x, window.pad_x
     limits, out_pitch, tap_step = floats(n[field.limits]), sizes.out_pitch, sizes.channels * panel.packed
     top = (item.oy0 + line * sizes.line_step) * window.stride_y - window.pad_y

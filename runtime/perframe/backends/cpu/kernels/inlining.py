@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,14 @@ def spliced(function: Any) -> Any:
     product, compiles in half the time: LLVM optimizes the helpers of `inline` one by one, with everything they call.
     """
     return njit(inline="always", **OPTIONS)(function)
+
+
+def reader(name: str, words: str, at: Any, mark: Any = inline) -> Any:
+    """A helper `read(n, first)` that returns words by their names. They lie at indices `at` behind n[first]."""
+    listed = ", ".join(f"n[first + {getattr(at, word)}]" for word in words.split())
+    namespace: dict[str, Any] = {"record": namedtuple(name, words)}
+    exec(f"def read(n, first):\n    return record({listed})", namespace)
+    return mark(namespace["read"])
 
 
 def emitted(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Any]:

@@ -24,9 +24,7 @@ _LN2_LOW = float32(1.42860677e-06)
 
 @inline
 def exp(x):
-    """Cody-Waite reduction to |r| <= ln(2)/2, and a polynomial of degree 6. Overflow gives inf, underflow 0, and NaN
-    stays.
-    """
+    """Cody-Waite reduction to |r| <= ln(2)/2, and a polynomial. Overflow gives inf, underflow 0, and NaN stays."""
     limited = float32(89.0) if x > float32(89.0) else (float32(-104.0) if x < float32(-104.0) else x)
     limited = limited if limited == limited else float32(0.0)
     shifted = limited * _LOG2E + float32(12582912.0)  # 1.5 * 2**23: rounds to an integer in the low bits
@@ -48,9 +46,7 @@ def exp(x):
 
 @inline
 def exp_of_negative(x):
-    """exp(x) for x up to 0, and 0 for x below -86. The relative error is at most 2e-7 down to -20, and 4e-7 down to
-    -86. NaN stays.
-    """
+    """exp(x) for x up to 0, and 0 below -86. Relative error: 2e-7 down to -20, 4e-7 down to -86. NaN stays."""
     under = x < float32(-86.0)
     limited = select(under, float32(-86.0), x)
     shifted = limited * _LOG2E + float32(12582912.0)  # its low bits are an integer
@@ -116,9 +112,7 @@ def sqrt(x):
 
 @inline
 def log(x):
-    """Split x into m * 2**e with m from sqrt(1/2) to sqrt(2); log(m) is a polynomial. The relative error is at most
-    1e-7.
-    """
+    """Split x into m * 2**e, m from sqrt(1/2) to sqrt(2); log(m) is a polynomial. Relative error: at most 1e-7."""
     tiny = x < float32(1.1754944e-38)
     bits = float_to_bits(x * float32(8388608.0) if tiny else x)
     e = (bits - int32(0x3F3504F3)) >> int32(23)

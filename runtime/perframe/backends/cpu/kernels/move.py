@@ -120,9 +120,7 @@ build, of_bytes, of_shorts, of_words = _rows(int32s, 4), _rows(bools, 1), _rows(
 
 
 def transpose() -> Any:
-    """Copy where the last dim is contiguous in the output, and the dim before it in the input. Items are strips of
-    rows.
-    """
+    """Copy from where the dim before the last is contiguous to where the last is. Items are strips of rows."""
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)

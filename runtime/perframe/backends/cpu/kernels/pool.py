@@ -53,9 +53,7 @@ def _item_of(n, window, out_z, index):
 
 @spliced
 def _whole_columns(window, item, right):
-    """The columns of an item that vectors make: those whose taps are all inside. Vectors of stride 2 read one element
-    more.
-    """
+    """The columns of an item whose taps are all inside: vectors make them. With stride 2 they read one element more."""
     sx, px, reach_x = window.stride_x, window.pad_x, (window.kernel_x - 1) * window.dilation_x
     c0 = min(item.ox1, max(item.ox0, (px + sx - 1) // sx))
     c1 = c0

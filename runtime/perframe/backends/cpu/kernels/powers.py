@@ -1,6 +1,4 @@
-"""Hyperbolic functions and powers for the formulas' vocabulary. They are polynomials, so that LLVM vectorizes loops of
-them.
-"""
+"""Hyperbolic functions and powers for the formulas' vocabulary, as polynomials, so that LLVM vectorizes their loops."""
 
 from __future__ import annotations
 
@@ -79,9 +77,7 @@ def atanh(x):
 
 @inline
 def _binary_logarithm(x):
-    """The base-2 logarithm of a positive number, in float64. Split x into m * 2**e with m from sqrt(1/2) to sqrt(2);
-    log(m) is a polynomial.
-    """
+    """The base-2 logarithm of a positive number, in float64: that of m * 2**e, m from sqrt(1/2) to sqrt(2)."""
     tiny = x < float32(1.1754944e-38)
     bits = float_to_bits(select(tiny, x * float32(8388608.0), x))
     e = (bits - int32(0x3F3504F3)) >> int32(23)

@@ -1,6 +1,4 @@
-"""Floats to bytes and back, with a scale for the tensor, for each row or for each column; and the scale that follows
-from a tensor's own range.
-"""
+"""Floats to bytes and back, with scales for the tensor, its rows or its columns; and the scale of a tensor's range."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Reductions of integers, which wrap around as in NumPy. LLVM vectorizes their plain loops, since any order of
-integers gives the same result.
-"""
+"""Reductions of integers, which wrap around as in NumPy. LLVM vectorizes them: any order gives the same result."""
 
 from __future__ import annotations
 

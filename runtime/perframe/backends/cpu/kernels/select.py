@@ -1,6 +1,4 @@
-"""The largest or smallest elements along an axis: the position of the first, or the first few in order. NaN is larger
-than all numbers.
-"""
+"""The largest or smallest elements along an axis: the first position, or the first few. NaN is the largest."""
 
 from __future__ import annotations
 

@@ -189,9 +189,7 @@ stack_square = _stack(F32, 36 * LANES)
 
 @inline
 def begin_of_vector(first, channels):
-    """The begin of the vector with channel `first`. The last vector of many channels begins earlier, and overlaps the
-    vector before it.
-    """
+    """The begin of the vector with channel `first`. The last of many channels overlaps the vector before it."""
     return max(0, min(first, channels - LANES))
 
 

@@ -1,21 +1,9 @@
-"""The window of a convolution or of a pool, and other words that kernels read together."""
+"""The window of a convolution or of a pool."""
 
 from __future__ import annotations
 
-from collections import namedtuple
-from typing import Any
-
 from perframe.backends.cpu.kernels.fields import WINDOW, WINDOW_Z, Fields
-from perframe.backends.cpu.kernels.inlining import inline
-
-
-def reader(name: str, words: str, at: Any, mark: Any = inline) -> Any:
-    """A helper `read(n, first)` that returns words by their names. They lie at indices `at` behind n[first]."""
-    listed = ", ".join(f"n[first + {getattr(at, word)}]" for word in words.split())
-    namespace: dict[str, Any] = {"record": namedtuple(name, words)}
-    exec(f"def read(n, first):\n    return record({listed})", namespace)
-    return mark(namespace["read"])
-
+from perframe.backends.cpu.kernels.inlining import inline, reader
 
 # the words of fields.WINDOW and of fields.WINDOW_Z, which begin at n[first]
 window_of = reader("PlaneWindow", WINDOW, Fields("", WINDOW).at)
@@ -34,9 +22,7 @@ def reach(start, kernel, dilation, size):
 
 @inline
 def same_reach(start, first, past, dilation, stride, size, most):
-    """The number of windows from this one on, up to `most`, with the same taps inside the input; `first` and `past`
-    are those of `reach`.
-    """
+    """The number of windows from here on, up to `most`, whose taps inside the input are those that `reach` gave."""
     if first > 0:  # until another tap comes in
         most = min(most, (-start - (first - 1) * dilation + stride - 1) // stride)
     if past > 0:  # until the last tap goes out

@@ -157,9 +157,7 @@ def window_of_rows(rows: int) -> dict[str, int]:
 
 
 def images_of(form: Convolution, window: dict[str, int]) -> tuple[int, dict[str, int]]:
-    """The images and the window of a convolution. The pixels of all images are the rows of one matrix, if each window
-    is one pixel.
-    """
+    """A convolution's images and window. Where windows are single pixels, all images are rows of one matrix."""
     if form.window.kernel == form.window.strides == (1,) * len(form.size) and form.output == form.size:
         return 1, window_of_rows(form.batch * math.prod(form.size))
     return form.batch, window

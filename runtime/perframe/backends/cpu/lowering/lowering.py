@@ -32,9 +32,7 @@ def all_float32(values: Iterable[Operand | None]) -> bool:
 
 
 def mover(kernel: str, *values: Operand) -> str | None:
-    """The variant of a kernel that moves elements of these operands' size, or None. It may move any dtype of that
-    size.
-    """
+    """The variant of a kernel that moves elements of these operands' size, of any dtype; None if there is none."""
     sizes = {element_size(value) for value in values}
     name = None if len(sizes) != 1 else _MOVERS.get(sizes.pop())
     return name and name.format(kernel, "_" if "." in kernel else ".")
@@ -96,9 +94,7 @@ def strided_copy(
     offset: int = 0,
     out_offset: int = 0,
 ) -> NativeStep:
-    """out[out_offset + c * out_strides] = x[offset + c * strides] for all coordinates c. `mover` must know the size of
-    the elements.
-    """
+    """out[out_offset + c * out_strides] = x[offset + c * strides] for all coordinates c. `mover` must accept x."""
     rows = mover("move", x)
     assert rows is not None
     dims, (from_steps, to_steps) = collapse(shape, (tuple(strides), tuple(out_strides)))
@@ -124,9 +120,7 @@ def strided_copy(
 
 @remembered(1024)
 def _in_rows(elements: int) -> int:
-    """The size of the rows into which a contiguous copy is cut, so that cores can share it. Without a divisor of a
-    good size it is one row.
-    """
+    """The size of the rows into which a contiguous copy is cut for several cores; all of it without a good divisor."""
     return next((size for size in range(8192, 1024, -1) if elements % size == 0), elements)
 
 

@@ -27,9 +27,7 @@ Lower = Callable[[Sequence[Operand | None], Sequence[Operand], Scratch], list[Na
 def widened(
     layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch, lower: Lower
 ) -> list[NativeStep] | None:
-    """Return the steps of `lower` for float32 instead of float16, between conversions. None if there is no float16, or
-    `lower` returns None.
-    """
+    """Return the steps of `lower` in float32, between conversions. None without float16, or if `lower` returns None."""
     values = [value for value in (*inputs, *outputs) if value is not None]
     if not has_halves() or all(value.dtype is not NARROW for value in values) or any(v.has_gaps for v in values):
         return None

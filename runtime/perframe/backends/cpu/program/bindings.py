@@ -92,9 +92,7 @@ class Bindings:
         self._arena, self._size, self._base, self._moved_to = arena, size, 0, 0
 
     def attach(self, steps: Sequence[Bound], base: int = 0) -> None:
-        """Begin with the planned operands, with the arena's addresses relative to `base`, and note the operands of
-        steps in Python.
-        """
+        """Begin with the planned operands and the arena at `base`, and note the operands of steps in Python."""
         self._base, self._moved_to = base, 0
         for step in steps:
             if step.numbers is None:

@@ -76,9 +76,7 @@ class LateProgram:
         self._compiled.lend(planned, array)
 
     def run(self, begin: int, end: int, away: bool = False, rows: Rows | None = None) -> None:
-        """Run some steps. A run that begins with NumPy also ends with it. Raises BackendError for a kernel that cannot
-        be compiled.
-        """
+        """Run some steps, all with NumPy or all with kernels. Raises BackendError for one that does not compile."""
         if self._compiled is None and begin == 0:
             self._exchange()
         if self._compiled is not None:

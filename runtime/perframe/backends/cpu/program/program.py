@@ -74,9 +74,7 @@ class NativeStep:
 
     @property
     def chunk(self) -> int:
-        """The number of items that a thread takes at once: whole grains, few enough to keep all threads busy to the
-        end.
-        """
+        """The items that a thread takes at once: whole grains, few enough to keep all threads busy to the end."""
         threads, grain = thread_count(), at_least(self.grain, 1)
         return at_most(-(-self.items // (grain * threads * CHUNKS_PER_THREAD)) * grain, self.items)
 
@@ -110,9 +108,7 @@ Rows = tuple[int, int]  # the first, and how many
 
 
 def row_begin(index: int) -> int:
-    """Return the index of the word at which a step's row begins in a program. The numbers of all steps begin where the
-    row after the last step would.
-    """
+    """The index of the word where a step's row begins. All numbers begin where a row after the last would."""
     return team.PROGRAM + team.ROW * index
 
 

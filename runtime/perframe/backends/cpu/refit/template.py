@@ -87,9 +87,7 @@ class CpuTemplate:
         return slice(len(self._results) - len(numbers), len(self._results))
 
     def _operands_of(self, step: PythonStep) -> list[tuple[HostStorage, slice]]:
-        """Return for each operand the storage in which it lies, and the results that are its first byte, shape and
-        pitch.
-        """
+        """Return for each operand its root storage, and the results that are its first byte, shape and pitch."""
         parts = _Parts(step.operands)
         return [
             (root, self._note([first + self._begins.get(id(root), 0), *shape]))
@@ -138,9 +136,7 @@ class CpuTemplate:
         return self._arithmetic.evaluate(sizes) is not None
 
     def fit(self, backend: Any) -> CpuSizedProgram | None:
-        """Return the program for the sizes for which the template was last chosen, or None while kernels are
-        compiling.
-        """
+        """Return the program for the sizes of the last choice, or None while kernels are compiling."""
         pattern = self.pattern
         return None if pattern is None else CpuSizedProgram(self, pattern, backend.arena)
 
@@ -235,9 +231,7 @@ def _new_storage(shape: Sequence[int], dtype: DataType) -> HostStorage:
 
 
 class _Parts:
-    """The outermost storages in which some storages lie, and the first byte of each there. A storage that lies in no
-    other is its own outermost storage.
-    """
+    """The outermost storages around some storages (or these themselves), and the first byte of each there."""
 
     def __init__(self, storages: Sequence[HostStorage]) -> None:
         self.roots: list[HostStorage] = []

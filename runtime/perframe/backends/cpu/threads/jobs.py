@@ -81,9 +81,7 @@ class ThreadJob:
             self._finished.release()
 
     def run_here(self) -> bool:
-        """Run the job in this thread after its dependencies, unless another thread has begun it. Return whether this
-        thread ran it.
-        """
+        """Run the job in this thread after its dependencies, unless another began it. Return whether it ran here."""
         if not self._unclaimed.acquire(blocking=False):
             return False
         self._thread = threading.get_ident()

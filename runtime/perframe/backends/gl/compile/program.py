@@ -132,9 +132,7 @@ def _with_vectors(kernel: Kernel, count: int) -> Kernel:
 def _layout(
     kernel: Kernel, o_type: str
 ) -> tuple[list[tuple[Parameter, int, int, bool, struct.Struct]], frozenset[str]]:
-    """The parameters in std140: how many numbers each has, its alignment, whether they are whole, and how to pack them;
-    and their names.
-    """
+    """The parameters in std140 (counts of numbers, alignment, whether they are whole, packing) and their names."""
     fields = []
     for parameter in kernel.parameters:
         kind = o_type if parameter.type == "O_TYPE" else parameter.type
@@ -153,9 +151,7 @@ def load_kernel(name: str) -> Kernel:
 
 
 def parse_kernel(name: str, text: str) -> Kernel:
-    """Read a kernel's declarations. The first two parameters of every kernel are the number of output elements and the
-    number of tiles. Raises BackendError.
-    """
+    """Read a kernel's declarations. Its first parameters count output elements and tiles. Raises BackendError."""
     accesses, textures, body = dict[str, Sequence[DeclaredWords]](), list[str](), list[str]()
     parameters = [Parameter("int", "O_size", None), Parameter("int", "O_tiles", None)]
     units, is_long = _choices("element", UNITS), False
@@ -224,9 +220,7 @@ def compose(
     functions: str,
     version: int = 330,
 ) -> Shader:
-    """Compose the whole shader. If the body needs a define or an accessor that is missing, the shader compiler reports
-    its name.
-    """
+    """Compose the whole shader. The shader compiler reports the name of a define or an accessor that is missing."""
     return _compose(kernel, shell, tuple(accessors), tuple(defines.items()), functions, version)
 
 
@@ -298,9 +292,7 @@ class ProgramCache:
         self.compiled = 0  # the number of programs compiled so far, for tests; those from files are not among them
 
     def get(self, shader: Shader, samplers: Sequence[str], kernel: str, layer: str = "") -> int:
-        """The GL name of the program of this shader, which is the kernel's. It may run after `settle`, whose error also
-        names the layer.
-        """
+        """The GL name of a shader's program. It may run after `settle`, whose error names the kernel and the layer."""
         found = self._programs.get(shader.text)
         if found is None:
             stages = self._stages(shader)

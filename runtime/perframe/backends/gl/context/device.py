@@ -155,9 +155,7 @@ class Device:
 
     @property
     def viewed_texels(self) -> int:
-        """The largest number of texels that kernels read through a texture over the buffer; 0 if they read the buffer,
-        which gives a GPU scalar loads.
-        """
+        """The most texels that kernels read through a view of the buffer; 0 if they read the buffer itself."""
         return self.limits["viewed_texels"] if self.choices["reads"] == "views" else 0
 
     @property
@@ -376,9 +374,7 @@ def _check(ctx: moderngl.Context) -> None:
 
 
 def _headless() -> Device:
-    """A device with a headless context of our own. Raises BackendError if none can be made, or if GL calls would go to
-    a window's context instead.
-    """
+    """A device with our own headless context. Raises BackendError if none can be made beside a window's context."""
     previous = current_context.current()
     try:
         with making_contexts:

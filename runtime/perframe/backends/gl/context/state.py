@@ -89,9 +89,7 @@ class ConditionalRendering:
             )
 
     def _make_query(self) -> int:
-        """The query that conditional rendering needs; 0 while a query of the application runs, since none can be made
-        beside it.
-        """
+        """The query for conditional rendering; 0 while one of the application runs: none can be made beside it."""
         gl, active = self._gl, ctypes.c_int()
         if not self._query:
             for target in (_SAMPLES_PASSED, _ANY_SAMPLES_PASSED):
@@ -104,9 +102,7 @@ class ConditionalRendering:
         return self._query
 
     def _provoke(self, error: int) -> None:
-        """Raise an error again that belongs to the application, which has yet to fetch it. Conditional rendering is
-        active here.
-        """
+        """Raise an error again that the application has yet to fetch. Conditional rendering is active here."""
         if error == _INVALID_ENUM:
             self._gl.glEnable(0xFFFF)
         elif error == _INVALID_VALUE:

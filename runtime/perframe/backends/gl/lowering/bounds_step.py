@@ -41,9 +41,7 @@ class BoundsStep:
 
 
 def bounds_steps(call: Call[Any]) -> list[BoundsStep]:
-    """The steps that check a layer's inputs in each run, if checks are enabled. Raises InferenceError for a known index
-    outside its bounds.
-    """
+    """The steps that check a layer's inputs, if checks are enabled. Raises InferenceError for a known wrong index."""
     steps = []
     for bounds in call.form.bounds if isinstance(call.form, Bounded) else ():
         operand = call.optional(bounds.input)

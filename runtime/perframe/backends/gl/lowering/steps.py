@@ -58,9 +58,7 @@ def kind_held(operand: Operand) -> str:
 
 
 def to_gpu(array: Array, as_halves: bool = False) -> Array:
-    """The values as the GPU holds them: flat, float32 or int32, or float16. Raises InputError for a number outside
-    int32.
-    """
+    """Flat values as the GPU holds them: float32, float16 or int32. Raises InputError for a number outside int32."""
     if array.dtype.kind in "iu" and array.dtype.itemsize >= 4 and array.dtype != np.int32 and array.size:
         low, high = int(array.min()), int(array.max())
         if low < _INT32.min or high > _INT32.max:
@@ -74,9 +72,7 @@ def to_gpu(array: Array, as_halves: bool = False) -> Array:
 
 
 def from_gpu(values: Array, shape: Sequence[int], dtype: DataType) -> Array:
-    """Values from the GPU in the given shape, and in the dtype that the model declares. They are copied unless they may
-    be written to.
-    """
+    """Values from the GPU in the declared shape and dtype. They are copied unless they may be written to."""
     result: Array = values.reshape(tuple(shape))
     if dtype is DataType.BOOL:
         return np.asarray(result != 0)
@@ -111,9 +107,7 @@ class Binding:
     operations: int = 0  # multiplications and additions, where the layer's form counts them
 
     def parts(self, size: int, most: int | None = None) -> list[tuple[int, int]]:
-        """The launches that share `size` rows or work groups, as (first, count): enough that none has too many
-        operations or more than `most` rows.
-        """
+        """Launches that share `size` rows or groups, as (first, count), with not too many operations or rows each."""
         count = max(-(-self.operations // MOST_OPERATIONS), -(-size // most) if most else 1, 1)
         each = max(1, -(-size // count))
         return [(first, min(each, size - first)) for first in range(0, max(size, 1), each)]
@@ -322,9 +316,7 @@ def unsupported(
     outputs: Sequence[Operand],
     dtypes: Sequence[DataType] = GPU_DTYPES,
 ) -> str | None:
-    """Return the reason why no GL backend can run this layer with any kernel, or None. `dtypes` are those of its
-    family.
-    """
+    """Return why no GL kernel can run this layer, or None. `dtypes` are those of its family."""
     host = layer.declaration
     for index, value in enumerate((*inputs, *outputs)):
         if value is None or (index < len(inputs) and host.is_host(index)):

@@ -1,6 +1,4 @@
-"""The program of a GL plan: bound steps in order, one uniform buffer with their numbers, and the command lists that
-replay them.
-"""
+"""The program of a GL plan: bound steps, the uniform buffer of their numbers, and the lists that replay them."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ class GLStep(Step, Protocol):
     offset: int
 
     def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
-        """Record what binds and launches it, or some of its rows: the first, and how many. `uniforms` is the GL name of
-        the uniform buffer.
-        """
+        """Record its bindings and launch, or some rows: the first, and how many. `uniforms` is a buffer's GL name."""
 
     @property
     def rows(self) -> int:

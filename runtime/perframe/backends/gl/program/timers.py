@@ -41,9 +41,7 @@ class StepTimers(Protocol):
         """
 
     def take(self, wait: bool = False) -> list[TimedRun]:
-        """Return the runs whose times are there, and forget them; with `wait`, block for all. The context is
-        current.
-        """
+        """Remove and return the runs whose times are there; with `wait`, block for all. The context is current."""
 
     def shortest(self, wait: bool = False) -> list[float]:
         """The shortest time of each step in seconds, infinite before the first. The context is current."""

@@ -21,9 +21,7 @@ class Allocator(Protocol):
         """New storage, for halves if asked."""
 
     def capacity(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> tuple[str, int]:
-        """The class of storage that a value needs, and its size. Any storage of this class that is large enough
-        serves.
-        """
+        """The class of storage that a value needs, and its size. Any storage of the class that is as large serves."""
 
 
 @dataclass(eq=False)

@@ -23,9 +23,7 @@ _BLOCK = 512  # names that native code asks for at once
 
 
 class DrawnTextures:
-    """Tells textures that GL draws, whose first row is the bottom one, from uploaded pictures, whose first row is the
-    top one.
-    """
+    """Tells textures that GL draws (first row at the bottom) from uploaded pictures (first row at the top)."""
 
     def __init__(self, device: Any) -> None:
         self._device = device

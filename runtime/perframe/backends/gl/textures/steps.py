@@ -158,9 +158,7 @@ class Filter:
 
 
 class DrawStep:
-    """A pass that draws a tensor into pixels. With `encodes`, a texture of sRGB colors gets them encoded, as reading
-    decodes them.
-    """
+    """A pass that draws a tensor into pixels. With `encodes`, colors are encoded for an sRGB texture."""
 
     def __init__(self, device: Device, compute: bool, kind: str) -> None:
         self.kernel = load_kernel("convert/tensor_to_texture")
