@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
 from perframe.importers.onnx_weights import LARGE, split
-from perframe.plan.constants import AS_IT_IS
+from perframe.plan.constants import UNCHANGED
 
 DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "int64", "uint32", "bool")
 
@@ -123,7 +123,7 @@ def test_kernels_read_constants_where_they_lie(tmp_path: Path) -> None:
         (use,) = worker.memory_use
         assert use.read == value.nbytes
         kept = worker.parts._parts[0]._constants._made.items()  # type: ignore[attr-defined]
-        storages = [operand.storage for (_, _, kind), operand in kept if kind == AS_IT_IS]
+        storages = [operand.storage for (_, _, kind), operand in kept if kind == UNCHANGED]
         assert all(np.shares_memory(storage.memory, model.constants["w"]) for storage in storages)
 
 
