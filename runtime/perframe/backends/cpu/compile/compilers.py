@@ -158,7 +158,7 @@ class Compilers:
                 left = max(1, round(len(self._open) * self._seconds / max(1, self._feeders)))
                 log.warning(
                     "compiling %d kernels, about %d s, once on this machine: runs are slower until then; `perframe "
-                    "warmup MODEL` does it ahead, and worker.progress says how far it is",
+                    "warmup MODEL` compiles them beforehand, and worker.progress reports progress",
                     self._asked,
                     left,
                 )
