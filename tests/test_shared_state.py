@@ -28,6 +28,8 @@ REASONS = {
     "backends/cpu/compile/jit.py:_parents": "grows in a forked child before it has threads",
     "backends/cpu/compile/jit.py:_waits": CONTEXT,
     "backends/cpu/compile/jit.py:compiled": "a note for tests: only appended to",
+    "backends/cpu/kernels/vector.py:vector": "a type of Numba, which stays",
+    "backends/cpu/kernels/whole_vector.py:whole_vector": "a type of Numba, which stays",
     "backends/cpu/program/late_program.py:_preparing": "added and removed in one step, and copied before it is read",
     "backends/cpu/threads/blas.py:_before": "under `_lock`",
     "backends/cpu/threads/blas.py:_inside": "under `_lock`",
