@@ -13,6 +13,7 @@ import pytest
 import perframe as pf
 from fresh import run_fresh
 from perframe.backends import evaluator
+from perframe.backends.cpu import backend
 from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.lowering import winograd
 from perframe.backends.operand import Operand
@@ -263,3 +264,23 @@ def test_transforming_weights_wakes_no_threads_of_blas() -> None:
     transforming, product = map(int, run_fresh(code, OPENBLAS_NUM_THREADS="4").split())
     assert product > 0, "BLAS has no threads, or they never sleep"
     assert transforming == 0
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_channels_that_come_second_have_a_native_kernel_too(transposed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the weights are computed: the absent inputs behind them must not send the layer to NumPy."""
+    fallen: list[str] = []
+    python_step = backend._python_step
+
+    def watched(layer: Any, *others: Any) -> Any:
+        fallen.append(layer.op)
+        return python_step(layer, *others)
+
+    monkeypatch.setattr(backend, "_python_step", watched)
+    graph = pf.FunctionalGraph()
+    x, w = (graph.add_input(pf.DataType.FLOAT32, shape) for shape in ((1, 4, 9, 9), (4, 4, 3, 3)))
+    made = pf.functional.conv_transpose2d(x, w) if transposed else pf.functional.conv2d(x, w)
+    given = np.ones((1, 4, 9, 9), np.float32), np.ones((4, 4, 3, 3), np.float32)
+    with pf.Worker(graph.compile(made)) as worker:
+        worker.schedule(*given)
+    assert fallen == []

@@ -198,9 +198,9 @@ def lower_as(
     items: int,
 ) -> list[NativeStep] | None:
     """Return the step of a kernel with the words of CONV, or None if the kernel does not take these operands."""
-    x, w, b, *_ = inputs
+    x, w, b, *others = inputs
     window = window_words(form.window, form.size, form.output)
-    if x is None or w is None or window is None or not all_float32(inputs) or layer.channels_last or inputs[3:]:
+    if x is None or w is None or window is None or not all_float32(inputs) or layer.channels_last or any(others):
         return None
     text, parameters = epilogue(layer)
     if b is None:
