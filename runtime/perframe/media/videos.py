@@ -346,7 +346,7 @@ def _riff_end(file: BinaryIO) -> int:
 
 
 def _matroska_end(file: BinaryIO) -> int:
-    """The end of the segment; 0 for one that was streamed, whose length nobody knew."""
+    """The end of the segment; 0 for a streamed segment of unknown length."""
     file.seek(4)
     size, _ = _variable_number(file)
     file.seek(size, 1)
@@ -357,7 +357,7 @@ def _matroska_end(file: BinaryIO) -> int:
 
 
 def _variable_number(file: BinaryIO) -> tuple[int, bool]:
-    """A number of EBML, and whether it is one: all ones mean that nobody knows it."""
+    """An EBML number, and whether it is known: all ones mean unknown."""
     first = file.read(1)
     if not first or not first[0]:
         return 0, False
