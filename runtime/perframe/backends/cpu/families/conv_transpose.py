@@ -133,8 +133,8 @@ def lower(
 
 
 def takes_gaps(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> list[Operand]:
-    """As a convolution."""
-    return conv.takes_gaps(layer, inputs, outputs)
+    """Data and result, if the channels are last."""
+    return conv.takes_gaps(layer, [*inputs, None, None], outputs)
 
 
 @dataclass(frozen=True)
