@@ -20,7 +20,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from perframe.backends.cpu.kernels import dot_tile
-from perframe.backends.cpu.kernels.emit import function_of, number
+from perframe.backends.cpu.kernels.emit import function_of, loop, number
 from perframe.backends.cpu.kernels.inlining import emitted, inline
 from perframe.backends.cpu.kernels.memory import bools
 from perframe.backends.cpu.kernels.sizes import AMX_ROWS, GROUP, LANES, PANEL, REGISTERS
@@ -121,34 +121,26 @@ def _plain(rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None
     """Widen bytes to pairs of 16 bits, the even and the odd bytes of a group, and add up the products of pairs."""
     a, pitch, b, sums, steps, groups = values
     starts = [builder.add(a, builder.mul(pitch, number(row))) for row in range(rows)]
-    count, before = builder.mul(steps, groups), builder.block
-    body, after = builder.append_basic_block("group"), builder.append_basic_block("groups_done")
-    builder.branch(body)
-    builder.position_at_end(body)
-    at = builder.phi(I64)
-    totals = [builder.phi(INTS) for _ in range(rows * vectors)]
-    for phi, first in ((at, number(0)), *((total, ir.Constant(INTS, None)) for total in totals)):
-        phi.add_incoming(first, before)
-    panel = builder.add(b, builder.mul(at, number(vectors * ROW_BYTES)))
-    right = []
-    for vector in range(vectors):
-        pairs = builder.load(_at(builder, panel, vector * ROW_BYTES, _PAIRS), align=1)
-        right.append((builder.ashr(builder.shl(pairs, _EIGHT), _EIGHT), builder.ashr(pairs, _EIGHT)))
-    running = []
-    for row, start in enumerate(starts):
-        group = builder.load(_at(builder, builder.add(start, builder.mul(at, number(GROUP))), 0, I32), align=1)
-        odd = builder.lshr(group, ir.Constant(I32, 8))
-        left = [splat_of(builder, builder.and_(part, ir.Constant(I32, 0x00FF00FF))) for part in (group, odd)]
+
+    def add_group(values: list[Any]) -> list[Any]:
+        at, *totals = values
+        panel = builder.add(b, builder.mul(at, number(vectors * ROW_BYTES)))
+        right = []
         for vector in range(vectors):
-            total = totals[row * vectors + vector]
-            for one, other in zip(left, right[vector], strict=True):
-                total = builder.add(total, _multiply_pairs(builder, one, builder.bitcast(other, INTS)))
-            running.append(total)
-    following = builder.add(at, number(1))
-    for phi, value in zip((at, *totals), (following, *running), strict=True):
-        phi.add_incoming(value, body)
-    builder.cbranch(builder.icmp_signed("<", following, count), body, after)
-    builder.position_at_end(after)
+            pairs = builder.load(_at(builder, panel, vector * ROW_BYTES, _PAIRS), align=1)
+            right.append((builder.ashr(builder.shl(pairs, _EIGHT), _EIGHT), builder.ashr(pairs, _EIGHT)))
+        for row, start in enumerate(starts):
+            group = builder.load(_at(builder, builder.add(start, builder.mul(at, number(GROUP))), 0, I32), align=1)
+            odd = builder.lshr(group, ir.Constant(I32, 8))
+            left = [splat_of(builder, builder.and_(part, ir.Constant(I32, 0x00FF00FF))) for part in (group, odd)]
+            for index, halves in enumerate(right, row * vectors):
+                for one, other in zip(left, halves, strict=True):
+                    product = _multiply_pairs(builder, one, builder.bitcast(other, INTS))
+                    totals[index] = builder.add(totals[index], product)
+        return [builder.add(at, number(1)), *totals]
+
+    zeros = [ir.Constant(INTS, None)] * rows * vectors
+    _, *running = loop(builder, "group", builder.mul(steps, groups), [number(0), *zeros], add_group, runs_once=True)
     for index, total in enumerate(running):
         offset = (index // vectors * PANEL + index % vectors * LANES) * 4
         builder.store(total, _at(builder, sums, offset, INTS), align=4)

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from perframe.backends.cpu.kernels.emit import POINTER, Emitter, function_of, number, records_as_arguments
+from perframe.backends.cpu.kernels.emit import POINTER, Emitter, function_of, loop, number, records_as_arguments
 from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.sizes import LANES, REGISTERS
 from perframe.backends.cpu.kernels.vector import (
@@ -102,26 +102,13 @@ class _Tile(Emitter):
             self._inside = [builder.icmp_unsigned("<", place, width) for place in places]
         mask = mask_of(builder, channels)
         start = load_at(builder, bias, mask)
-        before = builder.block
-        body, after = builder.append_basic_block("row"), builder.append_basic_block("done")
-        builder.cbranch(builder.icmp_signed("<", number(0), rows), body, after)
-        builder.position_at_end(body)
-        row, line, weights = builder.phi(I64), builder.phi(POINTER), builder.phi(POINTER)
-        sums = [builder.phi(VECTOR) for _ in range(TILE)]
-        for phi, value in [(row, number(0)), (line, x), (weights, w), *((total, start) for total in sums)]:
-            phi.add_incoming(value, before)
-        made, behind = self._shared(line, weights, sums) if self.taps else self._any(line, weights, sums)
-        following = builder.add(row, number(1))
-        nexts = [following, self.at(line, down), behind, *made]
-        for phi, value in zip([row, line, weights, *sums], nexts, strict=True):
-            phi.add_incoming(value, builder.block)
-        end = builder.block
-        builder.cbranch(builder.icmp_signed("<", following, rows), body, after)
-        builder.position_at_end(after)
-        totals = [builder.phi(VECTOR) for _ in range(TILE)]
-        for total, value in zip(totals, made, strict=True):
-            total.add_incoming(start, before)
-            total.add_incoming(value, end)
+
+        def add_row(values: list[Any]) -> list[Any]:
+            row, line, weights, *sums = values
+            made, behind = self._shared(line, weights, sums) if self.taps else self._any(line, weights, sums)
+            return [builder.add(row, number(1)), self.at(line, down), behind, *made]
+
+        totals = loop(builder, "row", rows, [number(0), x, w, *[start] * TILE], add_row)[3:]
         floor, ceiling = splat_of(builder, low), splat_of(builder, high)
         results = [smaller(builder, ceiling, larger(builder, floor, total)) for total in totals]
         whole, part = builder.append_basic_block("whole"), builder.append_basic_block("part")
@@ -168,23 +155,18 @@ class _Tile(Emitter):
 
     def _any(self, line: Any, weights: Any, sums: list[Any]) -> tuple[list[Any], Any]:
         """Add a row of any number of taps."""
-        builder, before = self.builder, self.builder.block
-        body, after = builder.append_basic_block("tap"), builder.append_basic_block("taps_done")
-        builder.branch(body)
-        builder.position_at_end(body)
-        tap, at, w = builder.phi(I64), builder.phi(POINTER), builder.phi(POINTER)
-        running = [builder.phi(VECTOR) for _ in sums]
-        for phi, value in zip([tap, at, w, *running], [number(0), line, weights, *sums], strict=True):
-            phi.add_incoming(value, before)
-        weight = load_at(builder, w)
-        inputs = [load_at(builder, self.at(at, builder.mul(self._step, number(p)))) for p in range(TILE)]
-        made = [multiply_add_of(builder, weight, value, total) for value, total in zip(inputs, running, strict=True)]
-        following, behind = builder.add(tap, number(1)), self.at(w, self._pitch)
-        nexts = [following, self.at(at, self._across), behind, *made]
-        for phi, value in zip([tap, at, w, *running], nexts, strict=True):
-            phi.add_incoming(value, builder.block)
-        builder.cbranch(builder.icmp_signed("<", following, self._count), body, after)
-        builder.position_at_end(after)
+        builder = self.builder
+
+        def add_tap(values: list[Any]) -> list[Any]:
+            tap, at, w, *running = values
+            weight = load_at(builder, w)
+            inputs = [load_at(builder, self.at(at, builder.mul(self._step, number(p)))) for p in range(TILE)]
+            pairs = zip(inputs, running, strict=True)
+            made = [multiply_add_of(builder, weight, value, total) for value, total in pairs]
+            return [builder.add(tap, number(1)), self.at(at, self._across), self.at(w, self._pitch), *made]
+
+        starts = [number(0), line, weights, *sums]
+        _, _, behind, *made = loop(builder, "tap", self._count, starts, add_tap, runs_once=True)
         return made, behind
 
 

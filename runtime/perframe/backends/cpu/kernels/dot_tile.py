@@ -11,9 +11,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from perframe.backends.cpu.kernels.emit import number
+from perframe.backends.cpu.kernels.emit import loop, number
 from perframe.backends.cpu.kernels.sizes import GROUP, LANES, PANEL
-from perframe.backends.cpu.kernels.vector import I32, I64, declare, lane_of, splat_of
+from perframe.backends.cpu.kernels.vector import I32, declare, lane_of, splat_of
 from perframe.backends.cpu.kernels.whole_vector import INTS
 
 ROWS = 8  # with two vectors of columns, 16 of the 32 registers hold sums, and 8 a step of the panel
@@ -53,23 +53,12 @@ class _Tile:
     def loop(self, panel: Any, first: Any, end: Any, totals: Sequence[Any], step: int) -> list[Any]:
         """Add the products of the groups from `first` to `end`, several in each round, and return the sums."""
         builder = self.builder
-        before, body = builder.block, builder.append_basic_block("groups")
-        after = builder.append_basic_block("groups_done")
-        builder.cbranch(builder.icmp_signed("<", first, end), body, after)
-        builder.position_at_end(body)
-        at, running = builder.phi(I64), [builder.phi(INTS) for _ in totals]
-        for phi, value in zip((at, *running), (first, *totals), strict=True):
-            phi.add_incoming(value, before)
-        following = [builder.add(at, number(step)), *self._products(panel, at, running, step)]
-        for phi, value in zip((at, *running), following, strict=True):
-            phi.add_incoming(value, body)
-        builder.cbranch(builder.icmp_signed("<", following[0], end), body, after)
-        builder.position_at_end(after)
-        results = [builder.phi(INTS) for _ in totals]
-        for phi, old, new in zip(results, totals, following[1:], strict=True):
-            phi.add_incoming(old, before)
-            phi.add_incoming(new, body)
-        return results
+
+        def add_groups(values: list[Any]) -> list[Any]:
+            at, *running = values
+            return [builder.add(at, number(step)), *self._products(panel, at, running, step)]
+
+        return loop(builder, "groups", end, [first, *totals], add_groups)[1:]
 
     def _products(self, panel: Any, at: Any, totals: Sequence[Any], step: int) -> list[Any]:
         builder, vectors, made = self.builder, self.vectors, list(totals)

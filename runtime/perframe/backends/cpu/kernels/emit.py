@@ -29,6 +29,40 @@ class Emitter:
         return self.builder.gep(base, [offset])
 
 
+def loop(
+    builder: Any,
+    name: str,
+    limit: Any,
+    starts: Sequence[Any],
+    emit: Callable[[list[Any]], Sequence[Any]],
+    runs_once: bool = False,
+) -> list[Any]:
+    """Emit a loop over values, and return the last ones. `emit` gives the values of the next round.
+
+    The first value counts up to `limit`. With `runs_once` there is at least one round.
+    """
+    before, body = builder.block, builder.append_basic_block(name)
+    after = builder.append_basic_block(f"{name}_done")
+    if runs_once:
+        builder.branch(body)
+    else:
+        builder.cbranch(builder.icmp_signed("<", starts[0], limit), body, after)
+    builder.position_at_end(body)
+    phis = [builder.phi(start.type) for start in starts]
+    made = emit(list(phis))
+    end = builder.block
+    builder.cbranch(builder.icmp_signed("<", made[0], limit), body, after)
+    builder.position_at_end(after)
+    results = [value if runs_once else builder.phi(value.type) for value in made]
+    for phi, result, start, value in zip(phis, results, starts, made, strict=True):
+        phi.add_incoming(start, before)
+        phi.add_incoming(value, end)
+        if not runs_once:
+            result.add_incoming(start, before)
+            result.add_incoming(value, end)
+    return results
+
+
 def function_of(module: Any, name: str, arguments: Sequence[Any], emit: Callable[[Any, Sequence[Any]], None]) -> Any:
     """The function `name` of a module. On first use, `emit(builder, arguments)` writes its body.
 

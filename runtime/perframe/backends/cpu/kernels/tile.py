@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from perframe.backends.cpu.kernels.emit import POINTER, Emitter, function_of, number, records_as_arguments
+from perframe.backends.cpu.kernels.emit import POINTER, Emitter, function_of, loop, number, records_as_arguments
 from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, REGISTERS, ROWS
 from perframe.backends.cpu.kernels.vector import (
@@ -152,36 +152,23 @@ class _Tile(Emitter):
 
     def _taps(self, sums: list[Any], b: Any, depth: Any, down: Any, across: Any, skips: Any) -> list[Any]:
         """Add the products of all runs."""
-        builder, before = self.builder, self.builder.block
-        body, after = builder.append_basic_block("tap"), builder.append_basic_block("taps_done")
+        builder, width, zero = self.builder, number(self.vectors * LANES), number(0)
         whole = builder.and_(depth, number(-UNROLL))
-        width = number(self.vectors * LANES)
         run = builder.add(builder.mul(depth, width), skips[0])
-        builder.branch(body)
-        builder.position_at_end(body)
-        row, column, b_at = builder.phi(I64), builder.phi(I64), builder.phi(I64)
-        for phi in (row, column, b_at):
-            phi.add_incoming(number(0), before)
-        phis = [builder.phi(VECTOR) for _ in sums]
-        for phi, value in zip(phis, sums, strict=True):
-            phi.add_incoming(value, before)
-        start = builder.add(builder.mul(row, down[1]), builder.mul(column, across[1]))
-        heads, panel = start, self.at(b, b_at)
-        running = self._loop(list(phis), heads, panel, b_at, (number(0), whole), UNROLL, "unrolled")
-        running = self._loop(running, heads, panel, b_at, (whole, depth), 1, "rest")
-        end = builder.block
-        following = builder.add(column, number(1))
-        wraps = builder.icmp_signed("==", following, across[0])
-        next_row = builder.select(wraps, builder.add(row, number(1)), row)
-        row.add_incoming(next_row, end)
-        column.add_incoming(builder.select(wraps, number(0), following), end)
-        more = builder.select(wraps, skips[1], number(0))
-        b_at.add_incoming(builder.add(b_at, builder.add(run, more)), end)
-        for phi, value in zip(phis, running, strict=True):
-            phi.add_incoming(value, end)
-        builder.cbranch(builder.icmp_signed("<", next_row, down[0]), body, after)
-        builder.position_at_end(after)
-        return running
+
+        def add_run(values: list[Any]) -> list[Any]:
+            row, column, b_at, *running = values
+            start = builder.add(builder.mul(row, down[1]), builder.mul(column, across[1]))
+            panel = self.at(b, b_at)
+            running = self._loop(running, start, panel, b_at, (zero, whole), UNROLL, "unrolled")
+            running = self._loop(running, start, panel, b_at, (whole, depth), 1, "rest")
+            following = builder.add(column, number(1))
+            wraps = builder.icmp_signed("==", following, across[0])
+            next_row = builder.select(wraps, builder.add(row, number(1)), row)
+            next_column, more = builder.select(wraps, zero, following), builder.select(wraps, skips[1], zero)
+            return [next_row, next_column, builder.add(b_at, builder.add(run, more)), *running]
+
+        return loop(builder, "tap", down[0], [zero, zero, zero, *sums], add_run, runs_once=True)[3:]
 
     def _load_panel(self, here: Any, step: int) -> list[Any]:
         """A row of the panel, `step` rows from a pointer."""
@@ -218,44 +205,28 @@ class _Tile(Emitter):
         self, sums: list[Any], start: Any, panel: Any, b_at: Any, ends: tuple[Any, Any], unroll: int, name: str
     ) -> list[Any]:
         """Add the products of a run's elements between two ends."""
-        builder, before = self.builder, self.builder.block
-        body, after = builder.append_basic_block(name), builder.append_basic_block(f"{name}_done")
-        builder.cbranch(builder.icmp_signed("<", *ends), body, after)
-        builder.position_at_end(body)
-        at = builder.phi(I64)
-        at.add_incoming(ends[0], before)
-        phis = [builder.phi(VECTOR) for _ in sums]
-        for phi, value in zip(phis, sums, strict=True):
-            phi.add_incoming(value, before)
-        running = list(phis)
-        here = self.at(panel, builder.mul(at, number(self.vectors * LANES)))
-        left_at = builder.add(start, at)
-        heads = [self.at(row, left_at) for row in self._row_pointers]
-        if unroll > 1:
-            self._fetch_ahead(b_at, at)
-        by_lanes = BY_LANES and unroll == LANES
-        lefts = [load_at(builder, head) for head in heads] if by_lanes else []
-        for step in range(unroll):
-            right = self._load_panel(here, step)
-            for row, head in enumerate(heads):
-                mine = slice(row * self.vectors, (row + 1) * self.vectors)
-                if by_lanes:
-                    running[mine] = self._multiply(lane_of(builder, lefts[row], step), right, running[mine])
-                else:
-                    running[mine] = self._multiply_row(head, step, right, running[mine])
-        following = builder.add(at, number(unroll))
-        at.add_incoming(following, body)
-        for phi, value in zip(phis, running, strict=True):
-            phi.add_incoming(value, body)
-        builder.cbranch(builder.icmp_signed("<", following, ends[1]), body, after)
-        builder.position_at_end(after)
-        result = []
-        for old, new in zip(sums, running, strict=True):
-            phi = builder.phi(VECTOR)
-            phi.add_incoming(old, before)
-            phi.add_incoming(new, body)
-            result.append(phi)
-        return result
+        builder = self.builder
+
+        def add_elements(values: list[Any]) -> list[Any]:
+            at, *running = values
+            here = self.at(panel, builder.mul(at, number(self.vectors * LANES)))
+            left_at = builder.add(start, at)
+            heads = [self.at(row, left_at) for row in self._row_pointers]
+            if unroll > 1:
+                self._fetch_ahead(b_at, at)
+            by_lanes = BY_LANES and unroll == LANES
+            lefts = [load_at(builder, head) for head in heads] if by_lanes else []
+            for step in range(unroll):
+                right = self._load_panel(here, step)
+                for row, head in enumerate(heads):
+                    mine = slice(row * self.vectors, (row + 1) * self.vectors)
+                    if by_lanes:
+                        running[mine] = self._multiply(lane_of(builder, lefts[row], step), right, running[mine])
+                    else:
+                        running[mine] = self._multiply_row(head, step, right, running[mine])
+            return [builder.add(at, number(unroll)), *running]
+
+        return loop(builder, name, ends[1], [ends[0], *sums], add_elements)[1:]
 
     def _fetch_ahead(self, b_at: Any, at: Any) -> None:
         """Ask for a part of the next panel, a quarter of what this step reads: four tiles ask for the whole panel."""
