@@ -105,7 +105,7 @@ def _of_other_programs(source: Any, report: Callable[[str, float], None]) -> Mod
 
         data, name = found
         return load_litert(data, name, report)
-    from perframe.importers.onnx_loading import load_onnx
+    from perframe.importers.onnx import load_onnx
 
     return load_onnx(found, report)
 

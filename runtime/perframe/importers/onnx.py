@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
 
 import onnx
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from perframe.errors import InferenceError, ModelError, PerframeError, Problem, UnsupportedOperatorError
 from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters
 from perframe.importers.onnx_attributes import odd_attribute
+from perframe.importers.onnx_file import read
 from perframe.importers.onnx_functions import Calls, Key, inline, standard_body
 from perframe.importers.onnx_loops import inputs_of_body, loosened
 from perframe.importers.onnx_node import Node
@@ -27,6 +30,23 @@ Array = NDArray[Any]
 MAX_TWICE = 4  # a body in so many others is imported once: each level doubles the imports of those within it
 REPORTED = 64  # nodes between two reports of progress
 TRAINING = "it is for training, and perframe runs inference only: export the model without it"
+
+
+def load_onnx(
+    source: str | Path | bytes | IO[bytes] | onnx.ModelProto,
+    progress: Callable[[str, float], None] = lambda _what, _done: None,
+) -> Model:
+    """Import an ONNX model. Raises ModelError; UnsupportedOperatorError lists all nodes that cannot be imported."""
+    progress("reads the file", 0)
+    file = read(source)
+    try:
+        importer = Importer(file.proto, file.name, Names(file.values), file.weights)
+        model = importer.run(partial(progress, f"imports {len(file.proto.graph.node)} nodes"))
+    except InferenceError as error:
+        raise InferenceError(f"{file.name}: {error}") from None
+    model.producer = f"{file.proto.producer_name} {file.proto.producer_version}".strip()
+    model.opsets = dict(importer.opsets)
+    return model
 
 
 class Importer:

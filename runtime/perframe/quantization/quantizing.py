@@ -18,11 +18,10 @@ from perframe.ir import Model
 from perframe.passes import optimize
 from perframe.passes.clean import remove_unused
 from perframe.passes.prepared import freeze
-from perframe.quantization.choosing import PRODUCTS, choose
+from perframe.quantization.choosing import PRODUCTS, choose, split_activations
 from perframe.quantization.measuring import measure_errors
 from perframe.quantization.ranges import check_method
 from perframe.quantization.samples import Sample, checked
-from perframe.quantization.splitting import split_activations
 from perframe.quantization.static import insert, value_scales
 from perframe.quantization.watching import Progress, histograms
 from perframe.quantization.weights import BLOCK_SIZE, FORMATS, quantize_weights

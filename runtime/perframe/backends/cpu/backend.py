@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -116,9 +116,8 @@ class CpuBackend:
         if (layer.declaration.joins or layer.declaration.cuts) and any(
             [value is not None and value.part is not None for value in (*inputs, *outputs)]
         ):
-            steps: list[Step] = list(
-                _lower(layer, inputs, outputs, scratch)
-            )  # no recipe: the copies depend on where values lie
+            # no recipe: the copies depend on where values lie
+            steps: list[Step] = list(_lower(layer, inputs, outputs, scratch))
         else:
             lower = partial(_lower, layer, inputs, outputs)
             steps = list(self._recipes.lower(layer, inputs, outputs, scratch, lower))
@@ -286,10 +285,17 @@ def _lower(
     family = family_of(layer)
     if family.lower is not None and outputs[0].shape.size:
         form = reference.form_of(layer, inputs, outputs)
+        lower_form = family.lower
+
+        def lower_wide(
+            given: Sequence[Operand | None], made: Sequence[Operand], scratch: Scratch
+        ) -> list[NativeStep] | None:
+            return lower_form(layer, reference.form_of(layer, given, made), given, made, scratch)
+
         try:
-            native = family.lower(layer, form, inputs, outputs, scratch)
+            native = lower_form(layer, form, inputs, outputs, scratch)
             if native is None and family.widens(form):
-                native = widened(layer, inputs, outputs, scratch, partial(_lower_again, family.lower, layer))
+                native = widened(layer, inputs, outputs, scratch, lower_wide)
             if not isinstance(native, list | None):
                 raise TypeError(f"lower() returned {type(native).__name__}; it must return a list of steps, or None")
         except InputError:
@@ -301,16 +307,6 @@ def _lower(
     given = [value for value in inputs if value is not None]
     shapes = [(*value.shape, value.pitch) for value in (*given, *outputs)]
     return [_python_step(layer, inputs, outputs, shapes, [value.storage for value in (*given, *outputs)])]
-
-
-def _lower_again(
-    lower: Callable[..., list[NativeStep] | None],
-    layer: LayerLike,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    scratch: Scratch,
-) -> list[NativeStep] | None:
-    return lower(layer, reference.form_of(layer, inputs, outputs), inputs, outputs, scratch)
 
 
 def _rebind(program: Program, rebinds: Sequence[tuple[Storage, Storage]]) -> None:
