@@ -17,7 +17,7 @@ import pytest
 
 import perframe as pf
 from fresh import run_fresh
-from perframe.backends.cpu import definition
+from perframe.backends.cpu import reference
 from perframe.backends.cpu.compile import compilers, jit
 from perframe.backends.cpu.program import late_program
 from perframe.backends.cpu.program.late_program import LateProgram, Preparation
@@ -37,7 +37,7 @@ class Held:
         self._interpreted = 0
         self._waiting: list[Preparation] = []
         self._come = False
-        is_compiled, compute = jit.is_compiled, definition.Definition.run
+        is_compiled, compute = jit.is_compiled, reference.Definition.run
 
         def counted(layer: Any, storages: Any) -> None:
             self._interpreted += 1
@@ -46,7 +46,7 @@ class Held:
         monkeypatch.delenv("PERFRAME_INTERPRET", raising=False)
         monkeypatch.setattr(jit, "is_compiled", lambda kernel: self._come and is_compiled(kernel))
         monkeypatch.setattr(Preparation, "begin", lambda preparation: self._waiting.append(preparation))
-        monkeypatch.setattr(definition.Definition, "run", counted)
+        monkeypatch.setattr(reference.Definition, "run", counted)
 
     def come(self) -> None:
         """All kernels are there, and the native programs."""
@@ -208,7 +208,7 @@ def test_single_kernels_are_used_when_they_come(held: Held) -> None:
 
 
 def test_a_long_layer_waits_for_its_kernel(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(definition, "LONG", 0)
+    monkeypatch.setattr(reference, "LONG", 0)
     with pf.Worker(
         load([node("MatMul", "x w", "y")], {"x": [2, 3]}, "y", {"w": np.ones((3, 4), np.float32)})
     ) as worker:

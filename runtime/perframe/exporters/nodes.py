@@ -41,7 +41,7 @@ def node_of(
     Raises ModelError for an attribute that ONNX cannot hold.
     """
     domain, op = operator_of(layer)
-    schema = schema_of(op, onnx.defs.onnx_opset_version(), domain) if domain in ONNX_DOMAINS else _newest(op, domain)
+    schema = _newest_schema(op, domain)
     node = helper.make_node(op, inputs, outputs, name=title, domain=domain)
     renamed, (stands_in, only) = _RENAMED.get(op, {}), _INSTEAD.get(op, (0, ""))
     for name, value in layer.attributes.items():
@@ -60,12 +60,13 @@ def node_of(
 def least_outputs(layer: Layer) -> int:
     """The number of outputs that a node must have, whether they are read or not."""
     domain, op = operator_of(layer)
-    schema = schema_of(op, onnx.defs.onnx_opset_version(), domain) if domain in ONNX_DOMAINS else _newest(op, domain)
+    schema = _newest_schema(op, domain)
     return 0 if schema is None else int(schema.min_output)
 
 
-def _newest(op: str, domain: str) -> Any:
-    return schema_of(op, onnx.defs.onnx_ml_opset_version(), domain) if domain == CLASSICAL else None
+def _newest_schema(op: str, domain: str) -> Any:
+    version = onnx.defs.onnx_opset_version() if domain in ONNX_DOMAINS else onnx.defs.onnx_ml_opset_version()
+    return schema_of(op, version, domain) if domain in (*ONNX_DOMAINS, CLASSICAL) else None
 
 
 def _attribute(name: str, value: Any, kind: int | None) -> onnx.AttributeProto:

@@ -13,7 +13,6 @@ import numpy as np
 
 from perframe.backends.cpu import reference
 from perframe.backends.cpu.compile import jit
-from perframe.backends.cpu.definition import Definition
 from perframe.backends.cpu.families import family_of
 from perframe.backends.cpu.lowering.recipes import Recipes
 from perframe.backends.cpu.lowering.rows import array_of, extent
@@ -123,7 +122,7 @@ class CpuBackend:
             steps = list(self._recipes.lower(layer, inputs, outputs, scratch, lower))
         natives = [step for step in steps if isinstance(step, NativeStep)]
         if natives and len(natives) == len(steps) and not all(jit.is_compiled(step.kernel) for step in natives):
-            natives[0].definition = Definition(layer, inputs, outputs), len(steps)
+            natives[0].definition = reference.Definition(layer, inputs, outputs), len(steps)
         return steps
 
     def program(self, steps: Sequence[Step]) -> Program:

@@ -11,14 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.cpu.families import family_of
+from perframe.backends.cpu.lowering.rows import array_of
+from perframe.backends.cpu.threads.blas import one_thread
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
-from perframe.errors import InferenceError, ModelError
+from perframe.errors import BackendError, InferenceError, ModelError
 from perframe.ir.epilogue import apply
 from perframe.ir.form import Bounded, check_bounds
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.tensor import HostStorage, Storage
 
 Array = NDArray[Any]
+
+LONG = 20e9  # operations: a second of NumPy's products on one core
 
 
 def computation(
@@ -118,3 +123,41 @@ def run_on_host(layer: LayerLike, inputs: Sequence[Any]) -> list[Any]:
     if specs is None or any(spec.kind != "tensor" for spec in specs):
         return list(made)
     return [np.asarray(value, spec.dtype.numpy) for value, spec in zip(made, specs, strict=False)]
+
+
+class Definition:
+    """Computes a layer with NumPy, on the storages of its native steps, while their kernels are compiling."""
+
+    def __init__(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> None:
+        self._layer, self._inputs, self._outputs = layer, inputs, outputs
+        stored = [value for value in inputs if value is not None and not value.is_constant]
+        self.storages: list[Storage] = [value.storage for value in (*stored, *outputs)]
+
+    @property
+    def is_long(self) -> bool:
+        """Whether NumPy may take longer than a compiler takes for a kernel, or much memory."""
+        return int(getattr(self._form, "operations", 0)) > LONG
+
+    @property
+    def _form(self) -> Any:
+        return form_of(self._layer, self._inputs, self._outputs)
+
+    def run(self, storages: Sequence[HostStorage]) -> None:
+        """Compute the layer. `storages` are those of this run, in the order of `self.storages`; constants have none."""
+        layer, inputs, outputs = self._layer, self._inputs, self._outputs
+        bound = iter(storages)
+        try:
+            given = [
+                None if value is None else value.value if value.is_constant else _array(value, next(bound))
+                for value in inputs
+            ]
+            with one_thread():  # the compilers have the other cores
+                values = compute(layer, self._form, given, outputs)
+        except Exception as error:
+            raise BackendError(f"layer {layer.name!r} ({layer.op}) failed: {error}") from error
+        for output, storage, value in zip(outputs, bound, values, strict=True):
+            np.copyto(_array(output, storage), value)
+
+
+def _array(value: Operand, storage: HostStorage) -> Any:
+    return array_of(storage, value.shape, value.dtype, value.pitch)
