@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perframe.importers.litert.file import Operation, TensorQuantization
+from perframe.importers.litert.tensors import Array, GraphTensors, plain_name
 from perframe.ir import Value
 from perframe.ir.shape_arithmetic import listed
 from perframe.ir.sizes.partial import Dim
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 
-if TYPE_CHECKING:
-    from perframe.importers.litert.graph import Scope
-
-Array = NDArray[Any]
-
 ACTIVATIONS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}  # RELU, RELU_N1_TO_1, RELU6
 TANH = 4
 
 
-def plain_name(name: str) -> str:
-    """Return a name for layers and values: the converter joins the names of all operators that it fused by ";"."""
-    return name.partition(";")[0]
-
-
 class LiteRTNode:
-    """One operator within a scope. With `exact` its adapter gets quantized numbers unchanged."""
+    """One operator of a graph. With `exact` its adapter gets quantized numbers unchanged.
 
-    def __init__(self, scope: Scope, operation: Operation, exact: bool) -> None:
-        self.scope, self.operation, self.exact = scope, operation, exact
-        self.builder = scope.builder
+    `inline(index, inputs, builder)` imports another graph of the file for these inputs, which are stored values, and
+    returns its outputs. Without a builder, its layers join those around the operator.
+    """
+
+    def __init__(
+        self, tensors: GraphTensors, operation: Operation, exact: bool, inline: Callable[..., list[Value]]
+    ) -> None:
+        self.tensors, self.operation, self.exact, self.inline = tensors, operation, exact, inline
+        self.builder = tensors.builder
         outputs = [index for index in operation.outputs if index >= 0]
-        named = scope.graph.tensors[outputs[0]].name if outputs else ""
+        named = tensors.graph.tensors[outputs[0]].name if outputs else ""
         self.like = plain_name(named) or operation.name
 
     # --- layers ---
@@ -90,11 +87,11 @@ class LiteRTNode:
 
     def x(self, index: int) -> Value:
         """Return an input: of floats, unless the adapter gets quantized ones unchanged."""
-        return self.raw(index) if self.exact else self.scope.real(self._tensor(index))
+        return self.raw(index) if self.exact else self.tensors.real(self._tensor(index))
 
     def raw(self, index: int) -> Value:
         """Return an input in its stored form."""
-        return self.scope.stored(self._tensor(index))
+        return self.tensors.stored(self._tensor(index))
 
     def all(self) -> list[Value]:
         """Return all inputs."""
@@ -106,7 +103,7 @@ class LiteRTNode:
 
     def weights(self, index: int, perm: tuple[int, ...]) -> Value:
         """Return an input with its dims in another order, and with its quantization."""
-        return self.scope.arranged(self._tensor(index), perm)
+        return self.tensors.arranged(self._tensor(index), perm)
 
     def _tensor(self, index: int) -> int:
         if not self.has(index):
@@ -115,18 +112,28 @@ class LiteRTNode:
 
     def quantization(self, index: int) -> TensorQuantization | None:
         """Return the quantization of an output."""
-        return self.scope.quantization(self.operation.outputs[index])
+        return self.tensors.quantization(self.operation.outputs[index])
 
     def output_dtype(self) -> DataType:
         """Return the dtype that the file declares for the first output. Quantized outputs are real at first."""
         tensor = self.operation.outputs[0]
-        if self.scope.quantization(tensor) is not None and not self.exact:
+        if self.tensors.quantization(tensor) is not None and not self.exact:
             return DataType.FLOAT32
-        return self.scope.dtype(tensor)
+        return self.tensors.dtype(tensor)
 
     def output_shape(self) -> tuple[Dim, ...]:
         """Return the shape that the file declares for the first output."""
-        return self.scope.graph.tensors[self.operation.outputs[0]].shape
+        return self.tensors.graph.tensors[self.operation.outputs[0]].shape
+
+    def stored(self, value: Value, tensor: int) -> Value:
+        """Return the stored form of a result: quantized if the tensor is, and of its dtype."""
+        scales, tensors = self.tensors.quantization(tensor), self.tensors
+        if scales is not None and value.spec.dtype is DataType.FLOAT32:
+            zero = tensors.zero(scales, tensor)
+            return self("QuantizeLinear", value, tensors.scale(scales), zero, axis=scales.axis)
+        dtype = tensors.dtype(tensor)
+        complexes = (DataType.COMPLEX64, DataType.COMPLEX128)  # they are pairs of floats in layers
+        return value if dtype in complexes else self.cast(value, dtype)
 
     # --- facts ---
 

@@ -7,15 +7,12 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from perframe.importers.litert.node import LiteRTNode
 from perframe.ir import Value
 
-if TYPE_CHECKING:
-    from perframe.importers.litert.node import LiteRTNode
-
 Results = Value | Sequence[Value]
-Adapter = Callable[["LiteRTNode"], Results]
+Adapter = Callable[[LiteRTNode], Results]
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def _if(node: LiteRTNode) -> list[Value]:
     inner = {name: Builder(node.builder) for name in ("then_branch", "else_branch")}
     bodies = {}
     for name, option in (("then_branch", "ThenSubgraphIndex"), ("else_branch", "ElseSubgraphIndex")):
-        outputs = node.scope.inline(int(node.option(option)), given, inner[name])
+        outputs = node.inline(int(node.option(option)), given, inner[name])
         bodies[name] = body_of(node, inner[name], outputs)
     captures, names = captures_of(node, list(inner.values()))
     return node.several(len(node.operation.outputs), "If", node.raw(0), *captures, bodies=bodies, captures=names)
@@ -52,18 +52,17 @@ def _while(node: LiteRTNode) -> list[Value]:
     inner = Builder(node.builder)
     count = inner.input("iteration", DataType.INT64, DynamicTensorShape(()))
     going = inner.input("going", DataType.BOOL, None)
-    declared = node.scope.around.file.graphs[body].tensors
-    inputs = node.scope.around.file.graphs[body].inputs
-    if len(inputs) != len(given):
-        raise ModelError(f"a loop carries {len(given)} states, and its body takes {len(inputs)}")
+    graph = node.tensors.file.graphs[body]
+    if len(graph.inputs) != len(given):
+        raise ModelError(f"a loop carries {len(given)} states, and its body takes {len(graph.inputs)}")
     states = []
-    for index, value in zip(inputs, given, strict=True):
+    for index, value in zip(graph.inputs, given, strict=True):
         spec = value.spec
-        shape = None if spec.shape is None else _loosened(spec, declared[index].shape)
+        shape = None if spec.shape is None else _loosened(spec, graph.tensors[index].shape)
         states.append(inner.input("state", spec.dtype, shape))
-    first = node.scope.inline(condition, given)[0]
-    made = node.scope.inline(body, states, inner)
-    again = node.scope.inline(condition, made, inner)[0]
+    first = node.inline(condition, given)[0]
+    made = node.inline(body, states, inner)
+    again = node.inline(condition, made, inner)[0]
     model = body_of(node, inner, [again, *made], [count, going, *states])
     captures, names = captures_of(node, [inner])
     shape = first.spec.shape
@@ -83,7 +82,7 @@ def _loosened(spec: PartialTensor, declared: Sequence[int | None]) -> DynamicTen
 def _call(node: LiteRTNode, option: str) -> list[Value]:
     """Import the graph that an option names. A composite's graph computes it from simpler operators."""
     given = [node.raw(index) for index in range(len(node.operation.inputs))]
-    return node.scope.inline(int(node.option(option)), given)
+    return node.inline(int(node.option(option)), given)
 
 
 rows({"CALL": "Subgraph", "STABLEHLO_COMPOSITE": "DecompositionSubgraphIndex"}, _call, __name__)

@@ -196,7 +196,7 @@ def _clamp(node: LiteRTNode) -> Value:
 
 @operator("CAST", "STABLEHLO_CONVERT")
 def _cast(node: LiteRTNode) -> Value:
-    return node.cast(node.raw(0), node.scope.dtype(node.operation.outputs[0]))
+    return node.cast(node.raw(0), node.tensors.dtype(node.operation.outputs[0]))
 
 
 @operator("BITCAST")
