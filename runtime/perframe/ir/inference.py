@@ -8,9 +8,8 @@ from typing import Any
 
 from perframe.ir.epilogue import Stage
 from perframe.ir.equality import inference_key, signature
-from perframe.ir.layer import Layer
+from perframe.ir.layer import Layer, Value
 from perframe.ir.sizes.partial import PartialTensor
-from perframe.ir.value import Value
 
 
 @dataclass(frozen=True)

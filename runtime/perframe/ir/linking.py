@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from perframe.errors import ModelError
-from perframe.ir.layer import Layer
-from perframe.ir.value import Array, Value
+from perframe.ir.layer import Layer, Value
+from perframe.tensor import Array
 
 
 def linked(

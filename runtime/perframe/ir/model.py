@@ -13,13 +13,13 @@ import numpy as np
 from perframe.errors import ModelError
 from perframe.ir.dims import check_dims, shape_with
 from perframe.ir.inference import Inference
-from perframe.ir.layer import Layer
+from perframe.ir.layer import Layer, Value
 from perframe.ir.linking import linked
 from perframe.ir.order import Order
 from perframe.ir.report import OptimizationReport
 from perframe.ir.sizes.partial import PartialTensor
-from perframe.ir.value import Array, Value
 from perframe.safety import notebooks
+from perframe.tensor import Array
 
 Evaluate = Callable[[Layer, Sequence[Array | None]], list[Array]]
 

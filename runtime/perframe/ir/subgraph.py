@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from perframe.ir.layer import Layer
+from perframe.ir.layer import Layer, Value
 from perframe.ir.model import Model
-from perframe.ir.value import Array, Value
+from perframe.tensor import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ctypes import addressof, c_char
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,6 @@ from perframe.tensor.guarded import guard, guarded_bytes
 from perframe.tensor.locks import new_lock
 from perframe.tensor.readback import Pending
 from perframe.tensor.snapshots import Snapshots
-
-if TYPE_CHECKING:
-    from perframe.tensor import Tensor
 
 
 @runtime_checkable
@@ -35,6 +32,13 @@ class Fence(Protocol):
 
 
 Job = TypeVar("Job", bound=Fence)
+
+
+class Movable(Protocol):
+    """A tensor, as storages see it."""
+
+    def pin_like(self, storage: Storage) -> Storage:
+        """Move the data to the backend of a storage, and return the new storage there."""
 
 
 class Storage(Protocol):
@@ -72,7 +76,7 @@ class Storage(Protocol):
     def like(self, shape: Sequence[int], dtype: DataType) -> Storage:
         """Allocate new storage on the same backend."""
 
-    def pin(self, tensor: Tensor) -> Storage:
+    def pin(self, tensor: Movable) -> Storage:
         """Move `tensor`'s data to this storage's backend and return its new storage there."""
 
     def release(self) -> None:
@@ -258,7 +262,7 @@ class HostStorage:
         """Allocate new host memory."""
         return HostStorage(shape, dtype)
 
-    def pin(self, tensor: Tensor) -> Storage:
+    def pin(self, tensor: Movable) -> Storage:
         """Move `tensor`'s data into host memory. Blocks if the data lies on a GPU."""
         return tensor.pin_like(self)
 

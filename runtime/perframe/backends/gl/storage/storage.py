@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from perframe.backends.gl.context.device import Device
 from perframe.errors import ClosedError
-from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
+from perframe.tensor import BackendType, DataType, Storage, TensorShape
 from perframe.tensor.snapshots import Snapshots
+from perframe.tensor.storage import Movable
 
 Array = NDArray[Any]
 
@@ -81,7 +82,7 @@ class GLStorage(Storage):
         """New storage in the same context."""
         return type(self)(self.device, shape, dtype)
 
-    def pin(self, tensor: Tensor) -> Storage:
+    def pin(self, tensor: Movable) -> Storage:
         """Move `tensor`'s data into storage of this context."""
         return tensor.pin_like(self)
 
