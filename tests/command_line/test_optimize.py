@@ -93,6 +93,14 @@ def test_optimize_speaks_json(path: Path) -> None:
     assert [one["name"] for one in report["passes"] if one["changes"]] == ["remove_noops"]
 
 
+def test_optimize_shows_how_a_backend_prepares_the_model(path: Path) -> None:
+    result = RUNNER.invoke(app, ["optimize", str(path), "--backend", "cpu", "--explain"])
+    assert result.exit_code == 0 and "channels_last" in result.output.partition("prepared for cpu")[2]
+    report = json.loads(RUNNER.invoke(app, ["optimize", str(path), "--backend", "gpu_pixel", "--json"]).output)
+    assert "channel_blocks" in [one["name"] for one in report["prepared"]["passes"]]
+    assert RUNNER.invoke(app, ["optimize", str(path), "--backend", "gpu"]).exit_code == 2
+
+
 def test_check_tells_where_a_model_runs(path: Path) -> None:
     result = RUNNER.invoke(app, ["check", str(path), "--backend", "cpu", "--json"])
     (found,) = json.loads(result.output)

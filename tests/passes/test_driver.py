@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from perframe.ir import Value
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.passes import PREPARATIONS, optimize, preparations, prepare
 from perframe.passes.clean import fold_constants, merge_moves, remove_noops
+from perframe.passes.fuse.fuse_activation import MAX_STAGES
 from small import specs
 
 RUNNER = CliRunner()
@@ -221,3 +223,14 @@ def test_an_open_dim_may_not_be_one() -> None:
         specs(model, {"w": PartialTensor.of(random(3, 5))})
     x, w = random(2, 3), random(3, 4, seed=1)
     np.testing.assert_allclose(pf.run(model, {"x": x, "w": w})["y"], 0.5 * x @ w + random(4), rtol=1e-5)
+
+
+def test_preparations_say_what_they_changed_and_refused() -> None:
+    names = [*(f"v{index}" for index in range(MAX_STAGES + 1)), "y"]
+    chain = [node("Neg" if i % 2 else "Sin", a, b) for i, (a, b) in enumerate(itertools.pairwise(["x", *names]))]
+    model = load(chain, {"x": [1, 3, 5, 5]})
+    prepared = prepare(model, evaluator(), "cpu", explain=True)
+    assert prepared.report is not None and prepared.report is not model.report
+    assert [one.name for one in prepared.report.passes] == list(preparations(model, "cpu"))
+    assert "fused layers" in str(prepared.report.refusals["fuse_activation"][0])
+    assert prepare(model, evaluator(), "cpu").report is not prepared.report

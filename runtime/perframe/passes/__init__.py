@@ -183,20 +183,31 @@ def preparations(model: Model, backend_type: str) -> Sequence[str]:
     return [*first, *kept, *shapes]
 
 
-def prepare(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
+def prepare(model: Model, evaluate: Evaluate, backend_type: str, explain: bool = False) -> Model:
     """Return the model in the form that a backend's kernels want: a changed copy, or the model itself if the backend
     has no preparations.
 
-    The bodies of its layers are prepared when they become models. Raises PassError if a pass fails.
+    The bodies of its layers are prepared when they become models. With `explain` the copy's report lists these passes.
+    Raises PassError if a pass fails.
     """
     names = preparations(model, backend_type)
     if not names:
         return model
     prepared = model.copy()
     guard = Guard(prepared, evaluate, f"to prepare it for {backend_type}")
+    runs: list[PassReport] = []
     with prepared.remembering():
+        before = size = measure(prepared) if explain else None
         for name in names:
-            guard.run(name, load_pass(name))
+            with noting() as refusals:
+                changes = guard.run(name, load_pass(name))
+            if size is not None:
+                after = measure(prepared) if changes else size
+                number = _changes(runs) + 1 if changes else 0
+                runs.append(PassReport(number, name, changes, size, after, tuple(refusals)))
+                size = after
+    if before is not None and size is not None:
+        prepared.report = OptimizationReport(before, size, tuple(_last_refusals(runs)))
     return prepared
 
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perframe.command_line.options import AsJson, Dims, ModelName, Seed, takes_key
+from perframe.command_line.options import AsJson, Dims, ModelName, Seed, check_backends, takes_key
 from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, say_json, table
 
 if TYPE_CHECKING:
     from perframe.ir import Model
     from perframe.ir.report import ModelSize, OptimizationReport
+    from perframe.tensor import BackendType
 
 REFUSALS = 8  # of one pass, on the screen
 
@@ -28,6 +29,9 @@ def optimize(
     stop_after: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Stop after N passes, to find a faulty one.")
     ] = None,
+    backend: Annotated[
+        str, typer.Option(metavar="NAME", help="Also show the passes that prepare the model for this backend.")
+    ] = "",
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
@@ -39,15 +43,21 @@ def optimize(
 
     if out is not None:
         check_name(out.name)
+    (place,) = check_backends([backend]) if backend else (None,)
     wants_origins = explain or as_json
     loaded = loaded_model(model, seed, not wants_origins, parse_dims(dims), None if wants_origins else stop_after)
     report = explained(loaded, stop_after) if wants_origins else report_of(loaded)
     if out is not None:
         pf.save(loaded, out)
+    prepared = None if place is None else report_of_preparation(loaded, place)
     if as_json:
-        say_json(report.as_json())
+        say_json(report.as_json() | ({} if prepared is None else {"prepared": prepared.as_json()}))
     else:
-        show(loaded, report, console(), explain)
+        show(loaded.name, report, console(), explain)
+        if any(value.shape is not None and not value.shape.is_static for value in loaded.inputs):
+            say("  multiply-adds are those of open dims of 1, which --dims changes")
+        if prepared is not None:
+            show(f"\nprepared for {place}", prepared, console(), explain)
         if out is not None:
             say(f"{out}: {out.stat().st_size:,} bytes")
 
@@ -70,16 +80,23 @@ def explained(model: Model, stop_after: int | None = None) -> OptimizationReport
         return optimize(model, evaluator(), progress, stop_after, explain=True)
 
 
-def show(model: Model, report: OptimizationReport, console: Console, explain: bool) -> None:
+def report_of_preparation(model: Model, backend: BackendType) -> OptimizationReport | None:
+    """The report of the passes that prepare a model for a backend; None if there are none."""
+    from perframe.backends import evaluator
+    from perframe.passes import prepare
+
+    made = prepare(model, evaluator(), backend, explain=True)
+    return None if made is model else made.report
+
+
+def show(title: str, report: OptimizationReport, console: Console, explain: bool) -> None:
     """Print the report for a person: the sums, and with `explain` each pass with what it did and refused, and where
     layers come from.
     """
     from rich.text import Text
 
-    console.print(Text(model.name, "bold"))
+    console.print(Text(title, "bold"))
     console.print(f"  {_sizes(report.before)}\n  {_sizes(report.after)} after the passes")
-    if any(value.shape is not None and not value.shape.is_static for value in model.inputs):
-        console.print("  multiply-adds are those of open dims of 1, which --dims changes")
     if not explain:
         return
     passes = table("#", "pass", right=("changes", "layers", "constants", "multiply-adds"))
