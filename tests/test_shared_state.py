@@ -57,7 +57,7 @@ REASONS = {
     "importers/adapters/__init__.py:_ADAPTERS": IMPORTS,
     "importers/litert/table.py:_TABLE": IMPORTS,
     "ir/layer.py:_serials": NUMBERS,
-    "ir/declaration.py:_REGISTRY": IMPORTS,
+    "ir/declaration.py:REGISTRY": IMPORTS,
     "ir/declaration.py:_import_installed": IMPORTS,
     "ir/report.py:_refusals": CONTEXT,
     "passes/__init__.py:_added": "each pass is added in one step, and all are copied before they are read",

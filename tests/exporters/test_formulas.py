@@ -11,7 +11,7 @@ import pytest
 
 import perframe as pf
 from files.rewriting import saved
-from perframe.ir.declaration import _REGISTRY, Declaration, registry
+from perframe.ir.declaration import REGISTRY, Declaration, registry
 from perframe.ir.vocabulary import abs, clamp, exp, is_nan, log1p, tanh, where
 from perframe.layers import elementwise
 
@@ -21,7 +21,7 @@ HardSwish = registry()["HardSwish"]
 @pytest.fixture
 def declared() -> Iterator[dict[str, Declaration]]:
     """Layers without a domain, as perframe's own are, for one test."""
-    before = dict(_REGISTRY)
+    before = dict(REGISTRY)
 
     @elementwise((-9, 9))
     def TwiceTanh(x):  # type: ignore[no-untyped-def]
@@ -45,9 +45,9 @@ def declared() -> Iterator[dict[str, Declaration]]:
     def Logarithm(x):  # type: ignore[no-untyped-def]
         return log1p(x)
 
-    yield {name: entry for name, entry in _REGISTRY.items() if name not in before}
-    for name in set(_REGISTRY) - set(before):
-        del _REGISTRY[name]
+    yield {name: entry for name, entry in REGISTRY.items() if name not in before}
+    for name in set(REGISTRY) - set(before):
+        del REGISTRY[name]
 
 
 def model_of(declared: dict[str, Declaration], name: str, dtype: str = "float32", **attributes: Any) -> pf.Model:

@@ -74,7 +74,7 @@ def forget() -> Iterator[None]:
     before = set(registry())
     yield
     for name in set(registry()) - before:
-        del base._REGISTRY[name]
+        del base.REGISTRY[name]
 
 
 @pytest.mark.usefixtures("forget")

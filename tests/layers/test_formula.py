@@ -56,7 +56,7 @@ def run(tmp_path: Path, backend: str, backend_context: Any) -> Iterator[Callable
             fed = {value.name: x for value, x in zip(values, inputs, strict=True)}
             made = pf.run(model, fed, backend, strict=backend != "cpu", ctx=backend_context)["y"]
         finally:
-            base._REGISTRY.pop("Drawn", None)
+            base.REGISTRY.pop("Drawn", None)
         with np.errstate(all="ignore"):
             return made, function(*inputs)
 

@@ -52,6 +52,19 @@ def test_names_stay_unique() -> None:
     assert added.output.name == "v0_1" and model.value("v0_1") is added.output
 
 
+def test_many_equal_names_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: each name may look up a few others, and not all that were made before it."""
+    model, asked, owns = chain(1, "Relu"), [], pf.Model._owns
+    monkeypatch.setattr(pf.Model, "_owns", lambda model, value: asked.append(value) or owns(model, value))
+    read = [model.inputs[0]]
+    for index in range(200):
+        constant = model.add_constant("c", np.ones(4, np.float32))
+        layer = Layer("Add", f"add {index}", [read[-1], constant], ["sum"])
+        model.insert(layer)
+        read.append(layer.output)
+    assert len({value.name for value in model.constant_values}) == 200 and len(asked) < 10 * 200
+
+
 def test_verify_finds_wrong_links() -> None:
     model = chain(2, "Relu")
     model.layers[1].set_input(0, Value("nowhere"))

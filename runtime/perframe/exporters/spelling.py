@@ -206,7 +206,7 @@ def _known(value: Value) -> Array | None:
 @rule("MatMul")
 def _mat_mul(layer: Layer) -> list[Layer]:
     """Transposed operands are transposed before the product, and a bias is added after it."""
-    operands, bias = layer.operands[:2], layer.bias
+    operands, bias = list(layer.operands[:2]), layer.bias
     before: list[Layer] = []
     for index, is_turned in enumerate((layer.transA, layer.transB)):
         value = operands[index]

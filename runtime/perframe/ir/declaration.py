@@ -273,7 +273,7 @@ def _is_small(output: PartialTensor) -> bool:
     return size is not None and not is_symbolic(size) and size <= MAX_VALUES
 
 
-_REGISTRY: dict[str, Declaration] = {}
+REGISTRY: dict[str, Declaration] = {}
 
 
 def register(declaration: Declaration) -> Declaration:
@@ -281,10 +281,10 @@ def register(declaration: Declaration) -> Declaration:
 
     A function that is read again, as in a notebook, replaces its earlier declaration.
     """
-    earlier = _REGISTRY.get(declaration.name)
+    earlier = REGISTRY.get(declaration.name)
     if earlier is not None and earlier.origin != declaration.origin:
         raise ModelError(f"layer {declaration.name} is declared twice: in {earlier.origin} and in {declaration.origin}")
-    _REGISTRY[declaration.name] = declaration
+    REGISTRY[declaration.name] = declaration
     return declaration
 
 
@@ -338,7 +338,7 @@ def registry() -> Mapping[str, Declaration]:
     """All declarations, by operator name."""
     for module in pkgutil.iter_modules(importlib.import_module(LAYERS).__path__):
         importlib.import_module(f"{LAYERS}.{module.name}")
-    return _REGISTRY
+    return REGISTRY
 
 
 @functools.cache
@@ -369,7 +369,7 @@ def find_declaration(name: str) -> Declaration | None:
 
 def declaration(name: str) -> Declaration:
     """The declaration of an operator. Raises ModelError."""
-    found = _REGISTRY.get(name) or find_declaration(name)  # the first is asked for each layer, again and again
+    found = REGISTRY.get(name) or find_declaration(name)
     if found is None:
         hint = ": import the file that declares it" if "::" in name else ""
         raise ModelError(f"there is no layer {name!r}{hint}")

@@ -30,7 +30,7 @@ def inference_key(layer: Any, same: Hashable, given: Sequence[PartialTensor | No
     The values of an input that is not a host input matter only if the values of all inputs are followed.
     """
     parts: list[Hashable] = [same]
-    follows = True
+    follows, declared = True, layer.declaration
     for index, spec in enumerate(given):
         if spec is None:
             parts.append(None)
@@ -39,7 +39,7 @@ def inference_key(layer: Any, same: Hashable, given: Sequence[PartialTensor | No
             return None
         if spec.values is None:
             follows = follows and is_followed(spec)
-        elif layer.declaration.is_host(index):
+        elif declared.is_host(index):
             if spec.value is None or spec.value.size > MAX_VALUES or spec.value.dtype == object:
                 return None
             parts.append(spec.value.tobytes())

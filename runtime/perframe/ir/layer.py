@@ -8,7 +8,7 @@ from typing import Any
 
 from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.ir.channels_last import Seen, channels_last_outputs
-from perframe.ir.declaration import Declaration, Known, declaration
+from perframe.ir.declaration import REGISTRY, Declaration, Known, declaration
 from perframe.ir.epilogue import Stage
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import Array, DataType
@@ -130,7 +130,8 @@ class Value:
 
 
 class Layer:
-    """One operation. `inputs` and `outputs` are values; None stands for an absent optional one.
+    """One operation. `inputs` and `outputs` are values; None stands for an absent optional one. `operands` and
+    `results` are those that are not absent.
 
     Inputs and attributes can be read by the names of the operator's declaration, attributes with their defaults:
     `layer.x`, `layer.axis`. A name given instead of a value is linked when the layer becomes part of a model.
@@ -159,9 +160,14 @@ class Layer:
         self.is_linked = False  # whether a model holds it, and its values know it as a user
         self._inputs = _values(inputs)
         self._outputs = _values(outputs)
-        for value in self._outputs:
-            if value is not None and value.producer is None and value.constant is None:
+        self._note_present()
+        for value in self.results:
+            if value.producer is None and value.constant is None:
                 value.producer = self
+
+    def _note_present(self) -> None:
+        self.operands = tuple([value for value in self._inputs if value is not None])
+        self.results = tuple([value for value in self._outputs if value is not None])
 
     @property
     def inputs(self) -> tuple[Value | None, ...]:
@@ -174,6 +180,7 @@ class Layer:
             for value in self.operands:
                 value.users.pop(self, None)
         self._inputs = tuple(values)
+        self._note_present()
         if self.is_linked:
             for value in self.operands:
                 value.users[self] = None
@@ -189,18 +196,9 @@ class Layer:
             if value.producer is self:
                 value.producer = None
         self._outputs = tuple(values)
+        self._note_present()
         for value in self.results:
             value.producer = self
-
-    @property
-    def operands(self) -> list[Value]:
-        """The inputs that are not absent."""
-        return [value for value in self._inputs if value is not None]
-
-    @property
-    def results(self) -> list[Value]:
-        """The outputs that are not absent."""
-        return [value for value in self._outputs if value is not None]
 
     @property
     def inner_models(self) -> Mapping[str, Any]:
@@ -304,7 +302,7 @@ class Layer:
     @property
     def declaration(self) -> Declaration:
         """The declaration of its operator."""
-        return declaration(self.op)
+        return REGISTRY.get(self.op) or declaration(self.op)  # plans ask for it ten times a layer
 
     @property
     def family(self) -> str:

@@ -56,6 +56,7 @@ class Model:
         self._named: WeakValueDictionary[str, Value] = WeakValueDictionary()
         self.inputs, made, own = linked(inputs, outputs, layers, constants)
         self._named.update((value.name, value) for value in (*self.inputs, *made))
+        self._counts: dict[str, int] = {}  # the last number that a name got to become a free one
         self.layers = own
         self.outputs = made
 
@@ -177,9 +178,9 @@ class Model:
 
     def _name(self, value: Value) -> None:
         """Give a value a name that no other value of the model has. Inputs and outputs keep theirs."""
-        name, count = value.name, 0
+        name = value.name
         while (owner := self._named.get(value.name)) is not None and owner is not value and self._owns(owner):
-            count += 1
+            count = self._counts[name] = self._counts.get(name, 0) + 1  # not from 1 again: that takes quadratic time
             value.name = f"{name}_{count}"
         self._named[value.name] = value
 
@@ -207,7 +208,7 @@ class Model:
     def take_over(self, other: Model) -> None:
         """Take the values and layers of another model, which is not used any more."""
         self.inputs, self._outputs = other.inputs, other._outputs
-        self._order, self._named = other._order, other._named
+        self._order, self._named, self._counts = other._order, other._named, other._counts
 
     def fix_dims(self, dims: Mapping[str, int]) -> None:
         """Fix open dims of the inputs, and dims of the outputs that have the same names. A dim without a name is called

@@ -253,8 +253,9 @@ class Planner:
     def _outputs_of(self, layer: Layer, backend: Backend) -> list[Operand]:
         """Return the operands of a layer's outputs. One that it leaves out has no name, and memory for this layer."""
         made = list[Operand]()
-        for value, described in zip(layer.outputs, self._described_outputs(layer), strict=True):
+        for index, value in enumerate(layer.outputs):
             if value is None:
+                described = self._described_unused(layer, index)
                 storage = self._workspaces[backend.backend_type].scratch(described.shape, described.dtype)
                 made.append(Operand("", described.shape, described.dtype, storage=storage))
             else:
@@ -263,15 +264,15 @@ class Planner:
 
     def _described_outputs(self, layer: Layer) -> list[Operand]:
         """Describe all outputs of a layer by operands without storage."""
-        described = list[Operand]()
-        for index, value in enumerate(layer.outputs):
-            if value is None:
-                spec = self._analysis.unused[layer, index]
-                assert spec.shape is not None
-                described.append(Operand("", spec.shape.to_shape(), spec.dtype))
-            else:
-                described.append(self._described(value))
-        return described
+        return [
+            self._described_unused(layer, index) if value is None else self._described(value)
+            for index, value in enumerate(layer.outputs)
+        ]
+
+    def _described_unused(self, layer: Layer, index: int) -> Operand:
+        spec = self._analysis.unused[layer, index]
+        assert spec.shape is not None
+        return Operand("", spec.shape.to_shape(), spec.dtype)
 
     def _described(self, value: Value) -> Operand:
         """Describe a value by an operand without storage."""

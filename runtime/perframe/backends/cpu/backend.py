@@ -111,8 +111,9 @@ class CpuBackend:
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
     ) -> list[Step]:
         """Return native steps if the family has a kernel for these dtypes, else one step with NumPy."""
-        inputs = layer.declaration.complete(inputs)
-        if (layer.declaration.joins or layer.declaration.cuts) and any(
+        declared = layer.declaration
+        inputs = declared.complete(inputs)
+        if (declared.joins or declared.cuts) and any(
             [value is not None and value.part is not None for value in (*inputs, *outputs)]
         ):
             # no recipe: the copies depend on where values lie
@@ -121,7 +122,7 @@ class CpuBackend:
             lower = partial(_lower, layer, inputs, outputs)
             steps = list(self._recipes.lower(layer, inputs, outputs, scratch, lower))
         natives = [step for step in steps if isinstance(step, NativeStep)]
-        if natives and len(natives) == len(steps) and not all(jit.is_compiled(step.kernel) for step in natives):
+        if natives and len(natives) == len(steps) and not all([jit.is_compiled(step.kernel) for step in natives]):
             natives[0].definition = reference.Definition(layer, inputs, outputs), len(steps)
         return steps
 

@@ -225,6 +225,8 @@ def at_least(number: int, limit: int) -> int:
 
 def _extreme(operation: int, left: int, right: int) -> int:
     smaller = operation == SMALLER
+    if not (is_symbolic(left) or is_symbolic(right)):
+        return (min if smaller else max)(left, right)
     size = left if is_symbolic(left) else right
     if not is_symbolic(size) or not size.scope.is_open:
         return (min if smaller else max)(plain(left), plain(right))

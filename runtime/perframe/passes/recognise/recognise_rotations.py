@@ -6,7 +6,7 @@ a * cos - b * sin and b * cos + a * sin. The pairs are two halves of x, or neigh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 from typing import NamedTuple
 
@@ -93,12 +93,12 @@ def _maker(value: Value, op: str) -> Layer | None:
     return layer if layer is not None and layer.op == op and not layer.epilogue else None
 
 
-def _factors(value: Value) -> list[Value]:
+def _factors(value: Value) -> Sequence[Value]:
     product = _maker(value, "Mul")
-    return [] if product is None else product.operands
+    return () if product is None else product.operands
 
 
-def _pairs(one: list[Value], other: list[Value]) -> Iterator[tuple[tuple[Value, ...], tuple[Value, ...]]]:
+def _pairs(one: Sequence[Value], other: Sequence[Value]) -> Iterator[tuple[tuple[Value, ...], tuple[Value, ...]]]:
     """Yield the factors of two products in all orders."""
     return ((a, b) for a in permutations(one, 2) for b in permutations(other, 2))
 
@@ -111,7 +111,7 @@ def _joined(value: Value) -> tuple[Value, Value, bool] | None:
         join = None if flat is None else _maker(flat.x, "Concat")
     if join is None or len(join.inputs) != 2 or not _is_last(join):
         return None
-    parts = join.operands
+    parts: Sequence[Value] = join.operands
     if interleaved:
         stacked = [_maker(one, "Unsqueeze") for one in parts]
         parts = [layer.input(0) for layer in stacked if layer is not None and _adds_last(layer)]
