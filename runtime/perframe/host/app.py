@@ -21,6 +21,7 @@ from perframe.host.pixels import Pixels, as_path, picture_format, write_picture
 from perframe.host.progress import CompilingBar
 from perframe.host.reload import Reloader
 from perframe.host.scripts import AnyScript, Hooks, ScriptList
+from perframe.host.signatures import check_callback
 from perframe.host.surface import Surface, check_surface, open_surface, require_thread
 from perframe.host.watchdog import Watchdog
 from perframe.host.work import TaskControls
@@ -172,8 +173,8 @@ class App(TimeControls, TaskControls):
         """Add and return a script: its `awake` runs now, its `start` when the next frame begins.
 
         A function becomes a script whose `update` calls it. The function takes `frame`, `app`, or both. If `awake`
-        fails, the script is not added. Raises InputError if it is neither a Script nor a function, or already part of
-        the app.
+        fails, the script is not added. Raises InputError if it is neither a Script nor a function, has a hook with
+        other parameters than those of `Script`, or is already part of the app.
         """
         self._require_open()
         accepted = self._scripts.accept(script)
@@ -209,6 +210,7 @@ class App(TimeControls, TaskControls):
         """
         self._require_open()
         file = as_path(path, "a watched file").resolve()
+        check_callback(callback, "watch", "path")
         callback(file)
         if self._reloader is not None:
             self._reloader.watch(file, callback, owner)
