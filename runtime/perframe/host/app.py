@@ -120,8 +120,9 @@ class App(TimeControls, TaskControls):
     def run(self, *scripts: AnyScript, frames: int | None = None) -> None:
         """Add the scripts and loop until `quit`, until the window is closed, or for `frames` frames.
 
-        Ctrl-C raises KeyboardInterrupt. If an error ends the loop, `run` releases everything (in a `with` block the
-        block's end releases), and raises the error with the names of the script and the hook added.
+        Ctrl-C raises KeyboardInterrupt, in a window and off screen: catch it to continue after `run`. If an error ends
+        the loop, `run` releases everything (in a `with` block the block's end releases), and raises the error with the
+        names of the script and the hook added.
         """
         if frames is not None and not (isinstance(frames, Integral) and frames >= 0):
             raise InputError(f"run takes an integer number of frames, not {frames!r}")
