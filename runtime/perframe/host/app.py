@@ -44,10 +44,9 @@ class App(TimeControls, TaskControls):
     `failures`, and shown on the surface for some seconds. With `stop_on_error`, `run` raises it. A script whose `start`
     fails is disabled. If this happens to all scripts, `run` raises the error. It also raises a ContextLostError.
 
-    With `reload`, files of scripts that change are reloaded while they run (see docs/host.md). The runs
-    of all workers (see `schedule`) share `budget_ms` milliseconds a frame; without it each has its own. `run` releases
-    everything at its end. In a `with` block the end of the block does so instead, so that the app can be inspected and
-    run again inside the block.
+    With `reload`, files of scripts that change are reloaded while they run. The runs of all workers (see `schedule`)
+    share `budget_ms` milliseconds a frame; without it each has its own. `run` releases everything at its end. In a
+    `with` block the end of the block does so instead, so that the app can be inspected and run again inside the block.
     """
 
     def __init__(
