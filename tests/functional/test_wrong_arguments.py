@@ -50,3 +50,26 @@ def test_odd_arguments(name: str) -> None:
                     call(*changed, **others)
                 except (InputError, InferenceError) as error:
                     assert str(error).startswith(f"pf.functional.{call.__name__}("), error
+
+
+@pytest.mark.parametrize(
+    "operator", ["Relu", "Exp", "Not", "BitwiseNot", "ReduceSum", "ArgMax", "DynamicQuantizeLinear"]
+)
+@pytest.mark.parametrize("text", ["text", ["a", "b"], np.array(["a", "b"], object), pf.DataType.FLOAT32])
+def test_strings_are_no_numbers(operator: str, text: Any) -> None:
+    with pytest.raises(InferenceError, match=rf"{operator} takes numbers, and its input '\w+' holds strings"):
+        pf.functional.apply(operator, text)
+
+
+def test_strings_stay_inputs_of_operators_that_take_them() -> None:
+    assert pf.functional.apply("Equal", "a", ["a", "b"]).shape == (2,)
+    assert pf.functional.apply("Where", [True, False], "a", "b").shape == (2,)
+    assert pf.functional.apply("Cast", ["1.5"], to=pf.DataType.FLOAT32).shape == (1,)
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, {1.0}, object(), b"x", len])
+def test_inputs_of_other_types_say_what_is_taken(value: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"apply\(operator='Relu'.*an input is a functional tensor, a Tensor, an array"
+    ):
+        pf.functional.apply("Relu", value)

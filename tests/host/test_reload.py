@@ -114,6 +114,24 @@ def test_errors_are_shown_until_they_are_mended_and_the_old_code_goes_on(
     assert app.surface.read_pixels().max() == 0
 
 
+def test_a_hook_that_loses_its_parameter_is_shown_and_the_old_code_goes_on(
+    app: App, edited: Callable[..., Any]
+) -> None:
+    module = edited(SCRIPT)
+    demo = module.Demo()
+    app.run(demo, frames=1)
+    edited(SCRIPT, ("def update(self, frame)", "def update(self)"))
+    loop_until(app, lambda: list(app.failures))
+    (failure,) = app.failures
+    assert failure.where == "edited_script.py" and "Demo.update has the parameters self (" in failure.message
+    before = module.log[-1][0]
+    app.loop_once()
+    assert module.log[-1][0] == before + 1
+    edited(SCRIPT, ("self.count += 1", "self.count += 1000"))
+    loop_until(app, lambda: module.log[-1][0] > 1000)
+    assert not list(app.failures) and type(demo) is module.Demo
+
+
 def test_a_file_that_fails_as_it_runs_leaves_the_module_as_it_was(app: App, edited: Callable[..., Any]) -> None:
     module = edited(SCRIPT)
     app.run(module.Demo(), frames=1)

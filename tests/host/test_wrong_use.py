@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,8 +79,87 @@ def test_a_hook_with_a_yield_never_runs_and_says_so() -> None:
         def update(self, frame: Frame) -> Iterator[None]:  # type: ignore[override]
             yield
 
-    with pytest.raises(InputError, match=r"Unity\.update has a `yield`.*async def"):
+    with pytest.raises(InputError, match=r"Unity\.update has a `yield` .*async def"):
         app().run(Unity(), frames=1)
+
+
+class WithoutFrame(Script):
+    def update(self) -> None: ...  # type: ignore[override]
+
+
+class WithMore(Script):
+    def render(self, frame: Frame, app: App, more: int) -> None: ...  # type: ignore[override]
+
+
+class AsyncStart(Script):
+    async def start(self, frame: Frame) -> None: ...  # type: ignore[override]
+
+
+class WithoutEvent(Script):
+    @staticmethod
+    def on_event() -> None: ...  # type: ignore[override]
+
+
+class Constant(Script):
+    late_update = 5  # type: ignore[assignment]
+
+
+async def more_parameters(frame: Frame, dt: float) -> None: ...
+
+
+def by_position(frame: Frame, /) -> None: ...
+
+
+def yields(frame: Frame) -> Iterator[None]:
+    yield
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        (
+            WithoutFrame(),
+            r"^WithoutFrame\.update has the parameters self \({}, line \d+\): write `def update\(self, frame\)`",
+        ),
+        (
+            WithMore(),
+            r"^WithMore\.render has the parameters self, frame, app, more \({}, .*`def render\(self, frame\)`",
+        ),
+        (
+            AsyncStart(),
+            r"^AsyncStart\.start has the parameters self, frame \({}, line \d+\): write `def start\(self\)`$",
+        ),
+        (WithoutEvent(), r"^WithoutEvent\.on_event has no parameters \({}, .*`def on_event\(self, event\)`"),
+        (Constant(), r"^Constant\.late_update is 5: .*`def late_update\(self, frame\)`"),
+        (more_parameters, r"^more_parameters has the parameters frame, dt \({}, line \d+\).*`frame` and `app`"),
+        (by_position, r"^by_position has the parameters frame \({}, .*passed by name"),
+        (yields, r"^yields has a `yield` \({}, line \d+\), so"),
+        (max, "Python knows no parameters of max"),
+    ],
+)
+def test_wrong_parameters_of_hooks_are_named_before_the_first_frame(script: Any, message: str) -> None:
+    with app() as made:
+        with pytest.raises(InputError, match=message.format(re.escape(__file__))):
+            made.add(script)
+        made.loop_once()
+
+
+def test_wrong_parameters_of_callbacks_are_named_at_the_call(tmp_path: Path) -> None:
+    nothing: Any = lambda: None  # noqa: E731
+    one: Any = lambda result: None  # noqa: E731
+
+    path = tmp_path / "watched.txt"
+    path.touch()
+    readback = pf.Tensor(np.ones(3)).readback_request()
+    with app() as made, pf.Worker("digits") as worker:
+        for use in (
+            lambda: made.when_done(readback, nothing),
+            lambda: made.advance([1], on_done=one),
+            lambda: made.schedule(worker, np.zeros((1, 1, 28, 28), np.float32), on_done=nothing),
+            lambda: made.watch(path, nothing),
+        ):
+            with pytest.raises(InputError, match=rf"{re.escape(__file__)}, line \d+\): .* calls it with"):
+                use()
 
 
 def test_an_app_draws_in_its_own_thread_alone(gl_context: Any) -> None:

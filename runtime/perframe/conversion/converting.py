@@ -83,7 +83,7 @@ def convert(
 ) -> Conversion:
     """Convert a model file of PyTorch, TensorFlow, Keras, TensorFlow.js or LiteRT to ONNX. Blocks, for minutes maybe.
 
-    The content of `source` decides its kind; docs/convert.md lists the kinds. `target` ends with .onnx or .perframe,
+    The content of `source` decides its kind; the page "Convert" lists the kinds. `target` ends with .onnx or .perframe,
     and is replaced when the new file is whole. PyTorch and TensorFlow run in a separate process: in the running Python
     if it has them, else in `python`, else in an environment that the first conversion makes in the cache folder.
 

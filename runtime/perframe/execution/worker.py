@@ -77,7 +77,7 @@ class Worker:
     gives every worker a check that raises BackendError at the first layer that differs.
 
     A worker on a GPU may keep `weights`, and the values between layers, which are `activations`, in "float16": that
-    takes half of the memory. Its arithmetic, inputs and outputs stay float32. See docs/gpu.md for the errors.
+    takes half of the memory. Its arithmetic, inputs and outputs stay float32. The page "GPU backends" lists the errors.
     """
 
     def __init__(

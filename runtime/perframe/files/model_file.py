@@ -1,4 +1,4 @@
-"""A model as one safetensors file, with the graph as JSON under `__metadata__` (docs/saving.md)."""
+"""A model as one safetensors file, with the graph as JSON under `__metadata__`."""
 
 from __future__ import annotations
 

@@ -143,7 +143,10 @@ def to_tensor(value: Given) -> FunctionalTensor:
     elif array.dtype.kind in "US":
         array = array.astype(object)
     if array.dtype == object and not all(isinstance(item, str) for item in array.flat):
-        raise InputError(f"{value!r:.200} of type {type(value).__name__} cannot become a tensor")
+        raise InputError(
+            f"{value!r:.200} of type {type(value).__name__} cannot become a tensor: an input is a functional tensor, "
+            "a Tensor, an array, a list or a number"
+        )
     DataType.of(array.dtype)
     array.flags.writeable = False
     return of_array(array, is_number, array.dtype == np.float64)

@@ -21,6 +21,7 @@ from perframe.host.pixels import Pixels, as_path, picture_format, write_picture
 from perframe.host.progress import CompilingBar
 from perframe.host.reload import Reloader
 from perframe.host.scripts import AnyScript, Hooks, ScriptList
+from perframe.host.signatures import check_callback
 from perframe.host.surface import Surface, check_surface, open_surface, require_thread
 from perframe.host.watchdog import Watchdog
 from perframe.host.work import TaskControls
@@ -43,10 +44,9 @@ class App(TimeControls, TaskControls):
     `failures`, and shown on the surface for some seconds. With `stop_on_error`, `run` raises it. A script whose `start`
     fails is disabled. If this happens to all scripts, `run` raises the error. It also raises a ContextLostError.
 
-    With `reload`, files of scripts that change are reloaded while they run (see docs/host.md). The runs
-    of all workers (see `schedule`) share `budget_ms` milliseconds a frame; without it each has its own. `run` releases
-    everything at its end. In a `with` block the end of the block does so instead, so that the app can be inspected and
-    run again inside the block.
+    With `reload`, files of scripts that change are reloaded while they run. The runs of all workers (see `schedule`)
+    share `budget_ms` milliseconds a frame; without it each has its own. `run` releases everything at its end. In a
+    `with` block the end of the block does so instead, so that the app can be inspected and run again inside the block.
     """
 
     def __init__(
@@ -119,8 +119,9 @@ class App(TimeControls, TaskControls):
     def run(self, *scripts: AnyScript, frames: int | None = None) -> None:
         """Add the scripts and loop until `quit`, until the window is closed, or for `frames` frames.
 
-        Ctrl-C raises KeyboardInterrupt. If an error ends the loop, `run` releases everything (in a `with` block the
-        block's end releases), and raises the error with the names of the script and the hook added.
+        Ctrl-C raises KeyboardInterrupt, in a window and off screen: catch it to continue after `run`. If an error ends
+        the loop, `run` releases everything (in a `with` block the block's end releases), and raises the error with the
+        names of the script and the hook added.
         """
         if frames is not None and not (isinstance(frames, Integral) and frames >= 0):
             raise InputError(f"run takes an integer number of frames, not {frames!r}")
@@ -172,8 +173,8 @@ class App(TimeControls, TaskControls):
         """Add and return a script: its `awake` runs now, its `start` when the next frame begins.
 
         A function becomes a script whose `update` calls it. The function takes `frame`, `app`, or both. If `awake`
-        fails, the script is not added. Raises InputError if it is neither a Script nor a function, or already part of
-        the app.
+        fails, the script is not added. Raises InputError if it is neither a Script nor a function, has a hook with
+        other parameters than those of `Script`, or is already part of the app.
         """
         self._require_open()
         accepted = self._scripts.accept(script)
@@ -209,6 +210,7 @@ class App(TimeControls, TaskControls):
         """
         self._require_open()
         file = as_path(path, "a watched file").resolve()
+        check_callback(callback, "watch", "path")
         callback(file)
         if self._reloader is not None:
             self._reloader.watch(file, callback, owner)

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 
 from perframe.errors import InputError
 from perframe.host.failures import Failures
-from perframe.host.scripts import FunctionScript, Hooks, ScriptList, name_of
+from perframe.host.scripts import FunctionScript, Hooks, ScriptList, check_hooks, name_of
 from perframe.host.watching import FileWatcher
 
 log = logging.getLogger("perframe")
@@ -98,6 +98,11 @@ class Reloader:
                 script.function, script.arguments = new, FunctionScript(new).arguments
             elif new is not old:
                 script.__class__ = new
+                try:
+                    check_hooks(script)
+                except InputError:
+                    script.__class__ = old
+                    raise
             self._failures.forget(name_of(script))
             self._scripts.start_again(script)
 

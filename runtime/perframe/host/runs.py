@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, get_args
 
 from perframe.errors import InputError
 from perframe.host.frame import Clock, is_number
+from perframe.host.signatures import check_callback
 from perframe.host.tasks import Task, TaskList
 from perframe.tensor.frames import current_frame
 
@@ -53,6 +54,8 @@ class Run(Task[Any]):
             )
         if deadline_ms is not None and not (is_number(deadline_ms) and deadline_ms > 0):
             raise InputError(f"deadline_ms is a number above 0 or None, and got {deadline_ms!r}")
+        if on_done is not None:
+            check_callback(on_done, "schedule(on_done=)", "run")
         model = getattr(worker, "model", None)
         super().__init__(f"run of {getattr(model, 'name', '') or type(worker).__name__}", owner)
         self.worker, self.source, self.frame = worker, source, current_frame().index

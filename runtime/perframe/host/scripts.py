@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perframe.errors import InputError
 from perframe.host.frame import Frame
 from perframe.host.input import Event
+from perframe.host.signatures import check_hook, check_no_yield, described, has_yield
 from perframe.host.tasks import Task
 
 log = logging.getLogger("perframe")
@@ -20,6 +21,8 @@ AnyScript = Any
 
 Hook = Coroutine[Any, Any, object] | None
 """The result of a hook: None, or a coroutine if the hook is an `async def`."""
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class Hooks:
@@ -69,12 +72,17 @@ class FunctionScript(Hooks):
 
     def __init__(self, function: Callable[..., object]) -> None:
         self.function = function
-        self.arguments = tuple(inspect.signature(function).parameters)
-        if not set(self.arguments) <= {"frame", "app"}:
+        try:
+            parameters = inspect.signature(function).parameters
+        except ValueError:
+            raise InputError(f"Python knows no parameters of {self.name}: wrap it in a function of `frame`") from None
+        self.arguments = tuple(parameters)
+        if not set(self.arguments) <= {"frame", "app"} or any(one.kind not in _NAMED for one in parameters.values()):
             raise InputError(
-                f"{self.name} has the parameters {', '.join(self.arguments)}: a function that is a script can have "
-                "`frame` and `app`"
+                f"{described(function, self.name)}: a function that is a script can have `frame` and `app`, "
+                "passed by name"
             )
+        check_no_yield(function, self.name)
 
     @property
     def name(self) -> str:
@@ -120,6 +128,7 @@ class ScriptList:
             raise InputError(f"{name_of(script)} is already part of the app")
         if inspect.iscoroutinefunction(script.destroy):
             raise InputError(f"{name_of(script)}.destroy is async: it cannot be, because no frame comes after it")
+        check_hooks(script)
         return script
 
     def find(self, script: AnyScript) -> Hooks:
@@ -216,13 +225,20 @@ class ScriptList:
         if coroutine is None:
             return
         if inspect.isgenerator(coroutine):
-            raise InputError(
-                f"{name} has a `yield`, so it would never run: make it `async def`, and await next_frame()"
-            )
+            raise has_yield(name)
         if inspect.iscoroutine(coroutine):
             task = self._start_coroutine(coroutine, name, script)
             if not task.done and hook != "on_event":
                 self._under_way[key] = task
+
+
+def check_hooks(script: Hooks) -> None:
+    """Raise InputError for a hook with other parameters than those that the loop passes."""
+    for hook in _HOOKS.values():
+        own = inspect.getattr_static(Hooks, hook)
+        method = getattr(script, hook)
+        if getattr(method, "__func__", None) is not own:
+            check_hook(method, f"{name_of(script)}.{hook}", list(inspect.signature(own).parameters)[1:])
 
 
 def _plain(name: str) -> str:
@@ -230,7 +246,7 @@ def _plain(name: str) -> str:
     return name.replace("_", "").lower().removeprefix("on")
 
 
-_HOOKS = {_plain(name): name for name, value in vars(Hooks).items() if inspect.isfunction(value)}
+_HOOKS = {_plain(name): name for name, value in vars(Hooks).items() if inspect.isfunction(value) and name[0] != "_"}
 
 
 def _misspelt(kind: type[Hooks]) -> Iterator[tuple[str, str]]:

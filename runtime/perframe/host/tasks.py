@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 
 from perframe.errors import ClosedError, InputError, PerframeError
 from perframe.host.frame import Clock, is_number
+from perframe.host.signatures import check_callback
 from perframe.tensor.frames import current_frame
 from perframe.tensor.readback import give_frame_back
 
@@ -159,6 +160,7 @@ class ReadbackTask(Task[T]):
                 "when_done takes an object with `done` and `result()`, such as tensor.readback_request(), and a "
                 f"function of the result, not {readback!r} and {callback!r}"
             )
+        check_callback(callback, "when_done", "result")
         super().__init__(f"when_done of {getattr(readback, 'name', '') or type(readback).__name__}", owner)
         self._readback = readback
         self._callback = callback
@@ -186,6 +188,8 @@ class ScheduleTask(Task[None]):
                 "advance takes an iterator, such as worker.schedule_iterable(x), and milliseconds, not "
                 f"{steps!r} and {budget_ms!r}"
             )
+        if on_done is not None:
+            check_callback(on_done, "advance(on_done=)")
         super().__init__(f"schedule {getattr(steps, '__qualname__', type(steps).__name__)}", owner)
         self.budget_ms = budget_ms
         self._steps = iter(steps)

@@ -29,7 +29,7 @@ def load(
     The content of a file decides its format: ONNX, LiteRT (with the extra `litert`), or that of `perframe.save`. The
     name of a model that ships with perframe, such as "painter", stands for its file: `perframe models` lists them.
 
-    - `optimize=False` keeps the layers of the file, on each backend (docs/optimizer.md lists exceptions).
+    - `optimize=False` keeps the layers of the file, on each backend (the page "Optimizer" lists exceptions).
     - `dims` fixes open dims to sizes, by name; INPUT:AXIS names one without a name.
     - `outputs` chooses the outputs by name, from all values that layers make. Layers that they do not need are dropped.
     - `narrow_doubles=True` computes in float32 what the file computes in float64, for which GPU backends have no
