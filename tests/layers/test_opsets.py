@@ -40,6 +40,13 @@ CASES = [
         opset=6,
         reference=lambda x: x.clip(-1, 0.5),
     ),
+    Case(
+        "6 infinities",
+        "Clip",
+        [np.array([-np.inf, -1, np.nan, 2, np.inf], np.float32)],
+        opset=6,
+        reference=lambda x: x.clip(-np.finfo(np.float32).max, np.finfo(np.float32).max),
+    ),
     Case("6 min only", "Clip", [draw(3, 5, low=-3, high=3)], {"min": -1.0}, opset=6, reference=lambda x: x.clip(-1)),
     Case(
         "6 max only", "Clip", [draw(3, 5, low=-3, high=3)], {"max": 0.5}, opset=6, reference=lambda x: x.clip(None, 0.5)

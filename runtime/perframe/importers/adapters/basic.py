@@ -32,7 +32,11 @@ def _constant(node: Node) -> list[Node]:
 
 @adapter("Clip", before=11)
 def _clip(node: Node) -> None:
-    for name, position in (("min", 1), ("max", 2)):
+    """From opset 6 to 10 the limits were those of float32 by default, so infinities became finite."""
+    largest = float(np.finfo(np.float32).max)
+    for name, position, limit in (("min", 1, -largest), ("max", 2, largest)):
+        if node.opset >= 6 and np.dtype(node.dtype).itemsize >= 4:  # float16 does not hold them
+            node.attributes.setdefault(name, limit)
         to_input(node, name, position, node.dtype)
 
 
