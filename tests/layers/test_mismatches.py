@@ -45,6 +45,16 @@ def test_operands_that_do_not_fit_are_refused(
         pf.run(model, fed, backend=backend, ctx=backend_context)
 
 
+@pytest.mark.parametrize("op", ["SequenceConstruct", "SequenceInsert"])
+def test_a_sequence_holds_one_dtype(op: str) -> None:
+    """Else a buffer of one dtype would get values of another between two runs."""
+    graph = pf.FunctionalGraph()
+    x, y = graph.add_input(pf.DataType.FLOAT32, (3,)), graph.add_input(pf.DataType.UINT16, (3,))
+    first = pf.functional.apply("SequenceConstruct", x) if op == "SequenceInsert" else x
+    with pytest.raises(pf.InferenceError, match="one dtype, and these have float32, uint16"):
+        pf.functional.apply(op, first, y)
+
+
 @pytest.mark.parametrize("opset", [6, 9, 21])
 @pytest.mark.parametrize(
     ("op", "inputs", "attributes"),

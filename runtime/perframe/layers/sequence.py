@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from perframe.errors import InferenceError
 from perframe.ir.attributes import Flag
 from perframe.ir.declaration import layer
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
@@ -12,7 +13,15 @@ from perframe.tensor import DataType
 
 @layer(on_host=True)
 def SequenceConstruct(*inputs: PartialTensor) -> PartialTensor:
-    return PartialTensor(inputs[0].dtype, kind="sequence")
+    return _sequence_of(*inputs)
+
+
+def _sequence_of(*inputs: PartialTensor) -> PartialTensor:
+    """A sequence with the values of these inputs. Raises InferenceError if they have different dtypes."""
+    dtypes = list(dict.fromkeys(one.dtype for one in inputs))
+    if len(dtypes) > 1:
+        raise InferenceError(f"a sequence holds tensors of one dtype, and these have {', '.join(map(str, dtypes))}")
+    return PartialTensor(dtypes[0], kind="sequence")
 
 
 @layer(on_host=True)
@@ -29,7 +38,7 @@ def SequenceAt(sequence: PartialTensor, position: PartialTensor) -> PartialTenso
 def SequenceInsert(
     sequence: PartialTensor, tensor: PartialTensor, position: PartialTensor | None = None
 ) -> PartialTensor:
-    return PartialTensor(tensor.dtype, kind="sequence")
+    return _sequence_of(sequence, tensor)
 
 
 @layer(on_host=True)
