@@ -40,8 +40,8 @@ class Problem(NamedTuple):
 
 
 _ADVICE = {  # by the word for what a format counts
-    "opset": "Export the model without these operators, or declare them: see docs/recipes/a-layer-of-your-own.md.",
-    "version": "Convert the model without these operators: docs/litert-operators.md lists the supported ones.",
+    "opset": 'Export the model without these operators, or declare them: see the page "Your own layer".',
+    "version": 'Convert the model without these operators: the page "LiteRT operators" lists the supported ones.',
 }
 
 

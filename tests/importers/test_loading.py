@@ -127,7 +127,7 @@ def test_unsupported_operators_are_all_reported_at_once() -> None:
         "opset 3",
         "'third'",
         "training_mode",
-        "a-layer-of-your-own",
+        "Your own layer",
     ):
         assert words in text
 

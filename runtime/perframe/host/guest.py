@@ -44,7 +44,7 @@ class GuestSurface:
                 "attach() found no current GL context in this thread: call it when the window exists and its context "
                 "is current (Qt: in initializeGL; others: after the window is made). A window without GL (pygame "
                 "without pygame.OPENGL, tkinter) cannot be drawn into: run pf.App(headless=True), and copy "
-                "app.surface.read_pixels() to the window in each frame (docs/recipes/guests.md)"
+                'app.surface.read_pixels() to the window in each frame (page "In another toolkit\'s window")'
             )
         self.ctx = ctx if ctx is not None else _context_of_this_thread()
         get_integers = entry_point(self.ctx, "glGetIntegerv")

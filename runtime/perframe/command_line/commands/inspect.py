@@ -153,14 +153,19 @@ def show(facts: ModelFacts, console: Console) -> None:
     if facts.multiply_adds is not None:
         sizes = f" with {ChosenSizes(facts.sizes)}" if facts.sizes else ""
         console.print(Text(f"  {facts.multiply_adds:,} multiply-adds{sizes}"))
+    places = [_on_gpu(layer) for layer in facts.layers]
+    if places and set(places) <= {"yes", "host"}:  # a column that says one thing leaves the others no room
+        places = []
+        console.print("  each layer runs on a GPU backend; arithmetic with shapes stays on the host")
     console.print()
     layers = table("layer", "operator", "output", right=("parameters", "multiply-adds"))
-    layers.add_column("on a GPU", no_wrap=True)
-    for layer in facts.layers:
-        shapes = "  ".join(shape_text(shape) for shape in layer.shapes)
+    if places:
+        layers.add_column("on a GPU", no_wrap=True)
+    shown = ["  ".join(shape_text(shape) for shape in layer.shapes) for layer in facts.layers]
+    for layer, shapes, *place in zip(facts.layers, shown, *([places] if places else []), strict=True):
         operators = " + ".join([layer.op, *layer.epilogue])
         numbers = [f"{number:,}" if number else "" for number in (layer.parameters, layer.multiply_adds)]
-        layers.add_row(Text(layer.name), operators, shapes, *numbers, _on_gpu(layer))
+        layers.add_row(Text(layer.name), operators, shapes, *numbers, *place)
     console.print(layers)
     _show_passes(facts, console)
 
