@@ -156,7 +156,7 @@ def show(facts: ModelFacts, console: Console) -> None:
     places = [_on_gpu(layer) for layer in facts.layers]
     if places and set(places) <= {"yes", "host"}:  # a column that says one thing leaves the others no room
         places = []
-        console.print("  each layer runs on a GPU backend; arithmetic with shapes stays on the host")
+        console.print("  all but shape arithmetic runs on a GPU")
     console.print()
     layers = table("layer", "operator", "output", right=("parameters", "multiply-adds"))
     if places:
