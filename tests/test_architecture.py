@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -29,6 +30,13 @@ def test_the_drawing_shows_the_imports() -> None:
 
 def test_little_lies_at_the_top() -> None:
     assert len([path for path in PACKAGE.iterdir() if path.suffix == ".py" and path.stem != "__main__"]) <= MOST
+
+
+def test_each_class_has_a_name_of_its_own() -> None:
+    """So that a name means one thing wherever it is read; classes within functions count, too."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert len(names) > 400 and not [name for name, count in names.items() if count > 1]
 
 
 def test_files_named_in_pages_exist() -> None:

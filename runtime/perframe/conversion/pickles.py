@@ -61,7 +61,7 @@ class _Mark:
 _MARK = _Mark()
 
 
-class _Reader:
+class _PickleReader:
     def __init__(self) -> None:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
@@ -112,24 +112,24 @@ def _append(target: Any, values: list[Any]) -> None:
         raise ValueError("elements of something that has none")
 
 
-def _build(reader: _Reader, _argument: Any) -> None:
+def _build(reader: _PickleReader, _argument: Any) -> None:
     state = reader.stack.pop()
     if isinstance(reader.stack[-1], PickleCall):
         reader.stack[-1].state = state
 
 
-def _reduce(reader: _Reader, _argument: Any) -> None:
+def _reduce(reader: _PickleReader, _argument: Any) -> None:
     arguments = reader.stack.pop()
     reader.stack.append(PickleCall(reader.stack.pop(), arguments))
 
 
-def _reduce_with_names(reader: _Reader, _argument: Any) -> None:
+def _reduce_with_names(reader: _PickleReader, _argument: Any) -> None:
     names, arguments = reader.stack.pop(), reader.stack.pop()
     reader.stack.append(PickleCall(reader.stack.pop(), (arguments, names)))
 
 
-def _tuple(count: int) -> Callable[[_Reader, Any], None]:
-    def step(reader: _Reader, _argument: Any) -> None:
+def _tuple(count: int) -> Callable[[_PickleReader, Any], None]:
+    def step(reader: _PickleReader, _argument: Any) -> None:
         if len(reader.stack) < count:
             raise ValueError("too few values")
         made = tuple(reader.stack[-count:])
@@ -139,44 +139,44 @@ def _tuple(count: int) -> Callable[[_Reader, Any], None]:
     return step
 
 
-def _object(reader: _Reader, _argument: Any) -> None:
+def _object(reader: _PickleReader, _argument: Any) -> None:
     found = reader.marked()
     reader.stack.append(PickleCall(found[0], tuple(found[1:])))
 
 
-def _global(reader: _Reader, argument: Any) -> None:
+def _global(reader: _PickleReader, argument: Any) -> None:
     module, _, name = argument.partition(" ")
     reader.stack.append(reader.name(module, name))
 
 
-def _stack_global(reader: _Reader, _argument: Any) -> None:
+def _stack_global(reader: _PickleReader, _argument: Any) -> None:
     name = reader.stack.pop()
     reader.stack.append(reader.name(reader.stack.pop(), name))
 
 
-def _pairs(reader: _Reader, _argument: Any) -> None:
+def _pairs(reader: _PickleReader, _argument: Any) -> None:
     value = reader.stack.pop()
     key = reader.stack.pop()
     _set_items(reader.stack[-1], [key, value])
 
 
-def _dict(reader: _Reader, _argument: Any) -> None:
+def _dict(reader: _PickleReader, _argument: Any) -> None:
     made = dict[Any, Any]()
     _set_items(made, reader.marked())
     reader.stack.append(made)
 
 
-def _all_pairs(reader: _Reader, _argument: Any) -> None:
+def _all_pairs(reader: _PickleReader, _argument: Any) -> None:
     found = reader.marked()
     _set_items(reader.stack[-1], found)
 
 
-def _all_elements(reader: _Reader, _argument: Any) -> None:
+def _all_elements(reader: _PickleReader, _argument: Any) -> None:
     found = reader.marked()
     _append(reader.stack[-1], found)
 
 
-def _element(reader: _Reader, _argument: Any) -> None:
+def _element(reader: _PickleReader, _argument: Any) -> None:
     value = reader.stack.pop()
     _append(reader.stack[-1], [value])
 
@@ -196,7 +196,7 @@ _CONSTANTS: dict[str, Callable[[], Any]] = {
     "EMPTY_SET": set,
     "MARK": lambda: _MARK,
 }
-_ACTIONS: dict[str, Callable[[_Reader, Any], Any]] = {
+_ACTIONS: dict[str, Callable[[_PickleReader, Any], Any]] = {
     "PROTO": lambda reader, argument: None,
     "FRAME": lambda reader, argument: None,
     "POP": lambda reader, argument: reader.stack.pop(),
@@ -238,7 +238,7 @@ def read_pickle(file: IO[bytes], where: object) -> Pickled:
 
     Raises ConversionError if the pickle is cut, damaged or of an unknown form.
     """
-    reader = _Reader()
+    reader = _PickleReader()
     try:
         for steps, (instruction, argument, _) in enumerate(pickletools.genops(file)):
             if instruction.name == "STOP":

@@ -25,7 +25,7 @@ AHEAD = 4  # pictures of a file that are decoded before they are asked for
 _KINDS = "a picture, a folder of pictures, a video, camera, camera:1, screen, screen:X,Y,WIDTH,HEIGHT, scene"
 
 
-class _Reader:
+class _PictureReader:
     """Reads pictures, in a thread. It knows nothing of its source, so that a source that nobody holds ends it.
 
     `ready` and what follows are guarded by `changed`.
@@ -98,7 +98,7 @@ class Source:
         self.feed = feed
         self.ended = False
         """Whether the last picture was taken."""
-        self._reader = _Reader(feed, loop and not feed.is_still and not feed.is_live, first)
+        self._reader = _PictureReader(feed, loop and not feed.is_still and not feed.is_live, first)
         finalize(self, self._reader.release)
         try:
             self._wait(SECONDS_FOR_A_PICTURE)

@@ -20,7 +20,7 @@ MAX_TIMED_PARTS = 1 << 14  # times of parts of steps that are kept until `take_r
 
 
 @dataclass(frozen=True)
-class _Begun:
+class _PendingSubmission:
     """A submission that a GPU has not finished yet."""
 
     work: Measured
@@ -41,7 +41,7 @@ class Segment:
     access: Access = field(default_factory=Access)
     program: Program | None = None
     costs: StepCosts = field(default_factory=StepCosts)
-    _begun: deque[_Begun] = field(default_factory=deque)
+    _begun: deque[_PendingSubmission] = field(default_factory=deque)
     _timed_parts: deque[TimedRun] = field(default_factory=lambda: deque(maxlen=MAX_TIMED_PARTS))
 
     def __len__(self) -> int:
@@ -76,7 +76,7 @@ class Segment:
         work = self.backend.measure(self.program, step, end, self.access, some, wait)
         seconds = work.seconds
         if seconds is None:
-            self._begun.append(_Begun(work, budget.frame, step, submission, rows, begin))
+            self._begun.append(_PendingSubmission(work, budget.frame, step, submission, rows, begin))
             budget.spend(expected, self.layers[step])
         else:
             if not provisional:

@@ -99,7 +99,7 @@ def read(data: bytes, name: str) -> LiteRTFile:
     """Read a file. Raises ModelError if it is cut, damaged or hostile, and MissingExtraError without `tflite`."""
     schema = _schema(f"{name}: a LiteRT (TensorFlow Lite) model")
     try:
-        return _Reader(schema, data, name).file()
+        return _FileReader(schema, data, name).file()
     except ModelError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error) as error:
@@ -122,7 +122,7 @@ def _schema(purpose: str) -> Any:
     return tflite
 
 
-class _Reader:
+class _FileReader:
     """One pass over a file. `budget` is what it may still list."""
 
     def __init__(self, schema: Any, data: bytes, name: str) -> None:

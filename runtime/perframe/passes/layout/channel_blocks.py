@@ -23,10 +23,10 @@ MOST = 2  # times the products of a convolution that its filled blocks may take
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Rewrite the model, and return the number of layers whose data is in blocks now."""
-    return _Rewrite(model).run()
+    return _ChannelBlocks(model).run()
 
 
-class _Rewrite(Rewrite):
+class _ChannelBlocks(Rewrite):
     """Values of (batch, channels, *spatial) are reordered to (batch, blocks, *spatial, 4).
 
     Only a convolution may fill a block up; every other reordered value has whole blocks. So no layer meets the filling.

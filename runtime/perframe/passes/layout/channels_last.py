@@ -19,10 +19,10 @@ DTYPES = (DataType.FLOAT32, DataType.FLOAT16, DataType.UINT8, DataType.INT8)  # 
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Rewrite the model, and return the number of layers that have their channels last now."""
-    return _Rewrite(model).run()
+    return _ChannelsLast(model).run()
 
 
-class _Rewrite(Rewrite):
+class _ChannelsLast(Rewrite):
     """Values have their channels second, and reordered values have them last."""
 
     suffix = ":last"

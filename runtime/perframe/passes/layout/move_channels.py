@@ -20,7 +20,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
     if before < 2:
         return 0
     trial = model.copy()
-    _Rewrite(trial).run()
+    _MoveChannels(trial).run()
     removed = before - _transpositions(trial.layers)
     if removed <= 0:
         return 0
@@ -32,7 +32,7 @@ def _transpositions(layers: Sequence[Layer]) -> int:
     return sum(layer.op == "Transpose" for layer in layers)
 
 
-class _Rewrite(Rewrite):
+class _MoveChannels(Rewrite):
     """Values have their channels last, and reordered values have them second."""
 
     suffix = ":second"

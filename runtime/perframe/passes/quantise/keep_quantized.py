@@ -33,10 +33,12 @@ MOST_LAYERS = 16  # a table replaces at most so many layers
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Rewrite, and return the number of quantizations that were removed."""
-    return sum(_Rewrite(model, evaluate, layer).run() for layer in model.walk() if layer.op == "QuantizeLinear")
+    return sum(
+        _QuantizationRewrite(model, evaluate, layer).run() for layer in model.walk() if layer.op == "QuantizeLinear"
+    )
 
 
-class _Rewrite:
+class _QuantizationRewrite:
     """The rewriting of one quantization and the layers before it."""
 
     def __init__(self, model: Model, evaluate: Evaluate, rounds: Layer) -> None:

@@ -24,7 +24,7 @@ _OPS = ("Conv", "MatMul")
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Rewrite, and return the number of products that are of float32 now."""
-    rewrite, changed = _Rewrite(model), 0
+    rewrite, changed = _ProductRewrite(model), 0
     for layer in model.walk():
         made = rewrite.product(layer) if layer.op in _OPS and not layer.epilogue and not layer.on_host else None
         if made is not None:
@@ -56,7 +56,7 @@ def _parts(magnitudes: NDArray[np.int64], most: int) -> Iterator[slice]:
     yield from parts
 
 
-class _Rewrite:
+class _ProductRewrite:
     """Rewrites the products of a model one by one."""
 
     def __init__(self, model: Model) -> None:

@@ -81,7 +81,7 @@ _ARGUMENTS = (
 _KINDS_OF_ARGUMENTS = [kind for record in _ARGUMENTS for kind in record]
 
 
-class _Tile(Emitter):
+class _DepthwiseTile(Emitter):
     """Emits the function for a number of taps across, or for any (0), and for pixels that lie `stride` taps apart. With
     `ends`, what lies beyond the ends of a line counts as zero, and is not read.
     """
@@ -189,7 +189,7 @@ def depthwise_tile(typing: Any, data: Any, taps: Any, result: Any, clipped: Any,
                 block = builder.append_basic_block(f"tile_{taps}_{stride}_{ends}")
                 choice.add_case(number(_number_of(taps, stride, ends)), block)
             builder.position_at_end(block)
-            emit, name = _Tile(taps, stride, ends).emit, f"perframe_depthwise_{taps}_{stride}_{int(ends)}"
+            emit, name = _DepthwiseTile(taps, stride, ends).emit, f"perframe_depthwise_{taps}_{stride}_{int(ends)}"
             builder.call(function_of(builder.module, name, _KINDS_OF_ARGUMENTS, emit), values)
             builder.branch(done)
         builder.position_at_end(done)

@@ -29,7 +29,7 @@ def dot(kind: str, rows: int, vectors: int, builder: Any, values: Sequence[Any])
     a, pitch, b, sums, steps, groups = values
     # The system says that the processor has the instructions; LLVM may not know. `add` accepts only names.
     set.add(builder.function.attributes, f'"target-features"="+neon,+{FEATURES[kind]}"')
-    tile = _Tile(kind, vectors, builder, [builder.add(a, builder.mul(pitch, number(row))) for row in range(rows)])
+    tile = _DotTile(kind, vectors, builder, [builder.add(a, builder.mul(pitch, number(row))) for row in range(rows)])
     count = builder.mul(steps, groups)
     whole = builder.and_(count, number(-_STEP))
     totals = [ir.Constant(INTS, None)] * (rows + 1) * vectors
@@ -43,7 +43,7 @@ def dot(kind: str, rows: int, vectors: int, builder: Any, values: Sequence[Any])
         builder.store(total, builder.inttoptr(place, INTS.as_pointer()), align=4)
 
 
-class _Tile:
+class _DotTile:
     """Writes the loops of a tile. Its sums: for each vector of columns what "sdot" lacks, then those of each row."""
 
     def __init__(self, kind: str, vectors: int, builder: Any, starts: Sequence[Any]) -> None:

@@ -100,7 +100,7 @@ _ARGUMENTS = (
 )
 
 
-class _Tile(Emitter):
+class _GemmTile(Emitter):
     """Emits the function of one tile size."""
 
     def __init__(self, rows: int, vectors: int) -> None:
@@ -242,7 +242,7 @@ class _Tile(Emitter):
 
 def _tile(module: Any, rows: int, vectors: int) -> Any:
     kinds = [kind for record in _ARGUMENTS for kind in record]
-    return function_of(module, f"perframe_tile_{rows}_{vectors}", kinds, _Tile(rows, vectors).emit)
+    return function_of(module, f"perframe_tile_{rows}_{vectors}", kinds, _GemmTile(rows, vectors).emit)
 
 
 @intrinsic

@@ -287,7 +287,7 @@ class ProgramCache:
     def __init__(self, ctx: moderngl.Context, gl: Any) -> None:
         self._gl, self._binaries = gl, ProgramBinaries(ctx, gl)
         self._programs: dict[str, int] = {}
-        self._begun: deque[_Begun] = deque()
+        self._begun: deque[_PendingLink] = deque()
         self.on_sheets = shaders_on_sheets(ctx.extensions)
         self.compiled = 0  # the number of programs compiled so far, for tests; those from files are not among them
 
@@ -300,7 +300,7 @@ class ProgramCache:
             if found is None:
                 linking = begin_linking(self._gl, stages, self._binaries.are_kept)
                 named = f"{kernel} of the layer {layer!r}" if layer else kernel
-                self._begun.append(_Begun(shader.text, stages, samplers, named, linking))
+                self._begun.append(_PendingLink(shader.text, stages, samplers, named, linking))
                 found = linking.glo
             else:
                 self._number(found, samplers)
@@ -345,7 +345,7 @@ class ProgramCache:
 
 
 @dataclass(frozen=True)
-class _Begun:
+class _PendingLink:
     """A program that is being linked."""
 
     text: str
