@@ -12,7 +12,7 @@ from perframe.safety import notebooks as _notebooks
 
 __version__ = "0.1.0"
 
-_HOME = {
+_MODULE_OF = {
     "BackendType": "tensor",
     "CommandBuffer": "execution.command_buffer",
     "DataType": "tensor",
@@ -73,7 +73,7 @@ _MOVED = {
     "ReadbackPending": "errors",
 }
 
-__all__ = [*_HOME, *_MODULES, "__version__"]
+__all__ = [*_MODULE_OF, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
     from perframe import functional as functional
@@ -136,10 +136,10 @@ def __getattr__(name: str) -> Any:
         return import_module(f"perframe.{name}")
     if name in _MOVED:
         return _moved(name)
-    home = _HOME.get(name)
-    if home is None:
+    module = _MODULE_OF.get(name)
+    if module is None:
         raise AttributeError(f"module 'perframe' has no attribute {name!r}")
-    value = getattr(import_module(f"perframe.{home}"), name)
+    value = getattr(import_module(f"perframe.{module}"), name)
     globals()[name] = value
     return value
 

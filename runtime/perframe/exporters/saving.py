@@ -8,7 +8,7 @@ from typing import IO
 
 from perframe.errors import InputError
 from perframe.files.encryption import Key, check_key, encrypted
-from perframe.files.model_file import pieces
+from perframe.files.model_file import buffers
 from perframe.files.tensors import Buffer
 from perframe.files.writing import write
 from perframe.ir import Model
@@ -53,10 +53,10 @@ def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -
         proto, data = to_onnx(model, beside)
         files = {name: [proto.SerializeToString()]} | ({beside: data} if data else {})
     else:
-        files = {name: pieces(model) if key is None else encrypted(pieces(model), key)}
+        files = {name: buffers(model) if key is None else encrypted(buffers(model), key)}
     if path is not None:
         write({path.with_name(other): made for other, made in reversed([*files.items()])})
     else:
         assert not isinstance(target, (str, Path))
-        for piece in files[name]:
-            target.write(piece)
+        for buffer in files[name]:
+            target.write(buffer)

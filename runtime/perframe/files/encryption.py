@@ -45,7 +45,7 @@ def is_encrypted(begin: bytes) -> bool:
     return begin.startswith(MAGIC)
 
 
-def encrypted(pieces: Iterable[Buffer], key: Key) -> Iterator[bytes]:
+def encrypted(buffers: Iterable[Buffer], key: Key) -> Iterator[bytes]:
     """Yield the bytes of an encrypted file, from those of a file. Raises InputError for a key that cannot be one."""
     check_key(key)
     header = _Header(CHUNK, os.urandom(_SALT), (_N, _R, _P) if isinstance(key, str) else None)
@@ -58,7 +58,7 @@ def encrypted(pieces: Iterable[Buffer], key: Key) -> Iterator[bytes]:
     cipher = _cipher(key, header)
     before: bytes | None = None
     number = 0
-    for chunk in _chunks(pieces, header.chunk):
+    for chunk in _chunks(buffers, header.chunk):
         if before is not None:
             yield cipher.encrypt(_nonce(number, last=False), before, begin)
             number += 1
@@ -157,11 +157,11 @@ def _nonce(number: int, last: bool) -> bytes:
     return number.to_bytes(11, "big") + bytes([last])
 
 
-def _chunks(pieces: Iterable[Buffer], size: int) -> Iterator[bytes]:
-    """Yield the bytes of all pieces in chunks of this size; the last one may be shorter."""
+def _chunks(buffers: Iterable[Buffer], size: int) -> Iterator[bytes]:
+    """Yield the bytes of all buffers in chunks of this size; the last one may be shorter."""
     kept = bytearray()
-    for piece in pieces:
-        view = memoryview(piece).cast("B")
+    for buffer in buffers:
+        view = memoryview(buffer).cast("B")
         at = 0
         while at < len(view):
             more = min(size - len(kept), len(view) - at)

@@ -23,7 +23,7 @@ from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 
 Array = NDArray[Any]
-PLAIN, PACKED = "1", "2"  # the versions of the format: the graph as it is, and packed
+PLAIN, PACKED = "1", "2"  # versions of the format: the graph as text, and packed
 _SIGN = b'"perframe"'  # in the metadata, which come first
 
 
@@ -32,8 +32,8 @@ def is_model_file(begin: bytes) -> bool:
     return container.looks_like(begin) and _SIGN in begin
 
 
-def pieces(model: Model) -> Iterator[Buffer]:
-    """Yield the bytes of a file, piece by piece. Raises ModelError before the first piece.
+def buffers(model: Model) -> Iterator[Buffer]:
+    """Yield the bytes of a file, buffer by buffer. Raises ModelError before the first one.
 
     Each tensor begins at a multiple of the largest power of two, up to 64, that divides its size: the order is that of
     these powers. So the weights that count lie on lines of the cache, and nothing is between the tensors.

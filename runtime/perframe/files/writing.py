@@ -34,10 +34,10 @@ def write(files: Mapping[Path, Iterable[Buffer]]) -> None:
     beside = {path: path.with_name(f".{path.name}.{mark}") for path in files}
     path = Path()
     try:
-        for path, pieces in files.items():
+        for path, buffers in files.items():
             with _begun(path.parent, beside[path]) as file:
-                for piece in pieces:
-                    file.write(piece)
+                for buffer in buffers:
+                    file.write(buffer)
                 file.flush()
                 os.fsync(file.fileno())
                 if not beside[path].exists():

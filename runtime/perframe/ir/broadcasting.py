@@ -75,6 +75,7 @@ def elementwise(
     channelwise: Sequence[str] = (),
     single: Sequence[str] = (),
     choose: Callable[[Attributes, tuple[bool, ...], str], Formula | None] | None = None,
+    strings: bool = False,
     domain: str = "",
 ) -> Callable[[Formula], Declaration]:
     """Declare an elementwise layer by its formula.
@@ -87,6 +88,7 @@ def elementwise(
     - `single`: the inputs that hold one number, whatever their rank.
     - `choose(attributes, present, kind)`: picks a formula other than the declared one, for an attribute that selects
       and for absent inputs.
+    - `strings`: inputs may be strings.
     - `domain`: that of the operator in ONNX models; by default it is ONNX's own.
     """
 
@@ -130,7 +132,7 @@ def elementwise(
 
         name = full_name(formula.__name__, domain)
         entry = Declaration(name, "elementwise", infer, formula=formula, choose=choose, ranges=ranges, dtypes=dtypes)
-        entry.form_of, entry.channelwise = form, tuple(channelwise)
+        entry.form_of, entry.channelwise, entry.strings = form, tuple(channelwise), strings
         if result == "to":
             modes = Literal["up", "down", "nearest"]
             entry.add_attributes(to=(1, DataType), saturate=(1, Flag), round_mode=("up", modes))

@@ -24,7 +24,7 @@ from perframe.ir.form import Followed
 from perframe.ir.shape_arithmetic import FOLLOWED, MAX_VALUES, Values, is_followed, numbers_of
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.sizes.size import is_symbolic, plain
-from perframe.ir.traits import Drawn, Pointwise, Traits
+from perframe.ir.traits import FAMILIES_OF_NUMBERS, Drawn, Pointwise, Traits
 from perframe.tensor import DataType, TensorShape
 from perframe.tensor.checks import too_large
 
@@ -32,11 +32,9 @@ Attributes = Mapping[str, Any]
 ONNX_DOMAINS = ("", "ai.onnx")
 LAYERS = "perframe.layers"  # the package of the layers, and the entry points that name those of installed packages
 MAX_RANK = 64  # dims of a NumPy array
-MAX_ACCEPTED = 1024  # a declaration remembers at most so many values of attributes
+MAX_ACCEPTED = 1024  # values of attributes that a declaration remembers
 MAX_LENGTH = 64  # a declaration does not remember a longer tuple or text
 DATA_ERRORS = (ValueError, LookupError, ArithmeticError, MemoryError)  # which numbers in a file cause in a right rule
-_FAMILIES_OF_NUMBERS = {"elementwise", "quantize", "random", "reduce", "requantize", "rotary", "select"}
-_ALSO_OF_STRINGS = {"Cast", "Equal", "Where"}
 _FIXED = (tuple, int, float, str, DataType)
 Infer = Callable[..., PartialTensor | tuple[PartialTensor, ...]]
 Input = TypeVar("Input")
@@ -201,8 +199,11 @@ class Declaration(Traits, Pointwise, Drawn):
             raise InferenceError(f"{self.name} takes at most {len(self.inputs)} input(s), and has {len(inputs)}")
         if not self.on_host and any([value is not None and value.kind != "tensor" for value in inputs]):
             raise InferenceError(f"{self.name} takes tensors, and an input is a sequence or an optional")
-        if self.family in _FAMILIES_OF_NUMBERS and self.name not in _ALSO_OF_STRINGS:
-            self._check_numbers(inputs)
+        if self.family in FAMILIES_OF_NUMBERS and not self.strings:
+            for index, value in enumerate(inputs):
+                if value is not None and value.dtype is DataType.STRING:
+                    name = repr(self.inputs[index]) if index < len(self.inputs) else index
+                    raise InferenceError(f"{self.name} takes numbers, and its input {name} holds strings")
         bound = self.with_defaults(attributes)
         try:
             result = self.infer(*inputs, **bound)
@@ -225,13 +226,6 @@ class Declaration(Traits, Pointwise, Drawn):
             raise InferenceError(f"malformed inputs or attributes {dict(attributes)!r:.500}: {_said(error)}") from error
         except Exception as error:  # it ends in an error of ours even so: a file may have brought it about
             raise InferenceError(f"the shape rule of {self.name} has a fault: {_said(error)}") from error
-
-    def _check_numbers(self, inputs: Sequence[PartialTensor | None]) -> None:
-        """Raise InferenceError for an input of strings."""
-        for index, value in enumerate(inputs):
-            if value is not None and value.dtype is DataType.STRING:
-                name = repr(self.inputs[index]) if index < len(self.inputs) else str(index)
-                raise InferenceError(f"{self.name} takes numbers, and its input {name} holds strings")
 
     def _with_values(
         self, inputs: Sequence[PartialTensor | None], outputs: tuple[PartialTensor, ...], bound: Attributes
@@ -337,9 +331,9 @@ def layer(
     """
 
     def declare(infer: Infer) -> Declaration:
-        name, home = full_name(infer.__name__, domain), family or family_at(infer.__module__, infer.__name__)
+        name, place = full_name(infer.__name__, domain), family or family_at(infer.__module__, infer.__name__)
         flags: dict[str, Any] = {"alias": alias, "pure": pure, "on_host": on_host, "joins": joins, "cuts": cuts}
-        return register(Declaration(name, home, infer, host=frozenset(host), spatial=frozenset(spatial), **flags))
+        return register(Declaration(name, place, infer, host=frozenset(host), spatial=frozenset(spatial), **flags))
 
     return declare
 

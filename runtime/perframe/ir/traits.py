@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+FAMILIES_OF_NUMBERS = {"elementwise", "quantize", "random", "reduce", "requantize", "rotary", "select"}
+
 
 @dataclass(eq=False, kw_only=True)
 class Traits:
@@ -19,6 +21,7 @@ class Traits:
       not tensors.
     - `joins`: the output is the inputs side by side. `cuts`: each output may be a range of the first input. A backend
       need not copy the values if it can store them that way.
+    - `strings`: inputs may be strings, in a family that computes with numbers.
     - `reads_values` is false if only the inputs' shapes matter.
     - `body_for` takes the value of a branch's first input and returns the name of the body that runs.
     """
@@ -30,6 +33,7 @@ class Traits:
     on_host: bool = False
     joins: bool = False
     cuts: bool = False
+    strings: bool = False
     reads_values: bool = True
     body_for: Callable[[Any], str] | None = None
 

@@ -218,7 +218,7 @@ def Atanh(x):
 # --- comparison and logic ---
 
 
-@elementwise((-3, 3), result=DataType.BOOL, dtypes="float int")
+@elementwise((-3, 3), result=DataType.BOOL, dtypes="float int", strings=True)
 def Equal(a, b):
     return a == b
 
@@ -263,7 +263,7 @@ def Not(x):
     return ~x
 
 
-@elementwise((0, 1), (-9, 9), result="a", dtypes="where")
+@elementwise((0, 1), (-9, 9), result="a", dtypes="where", strings=True)
 def Where(condition, a, b):
     return where(condition, a, b)
 
@@ -319,7 +319,7 @@ def BitShift(a, b, *, direction: Literal["LEFT", "RIGHT"]):
 # --- conversion and normalization with known statistics ---
 
 
-@elementwise((-9, 9), result="to", dtypes="float int bool")
+@elementwise((-9, 9), result="to", dtypes="float int bool", strings=True)
 def Cast(x):
     return x
 
