@@ -25,8 +25,8 @@ def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -
     """Save a model in its current state, optimized or not, to a path or a file object.
 
     A name that ends with ".onnx" gives an ONNX file; weights beyond 2 GB lie in a file beside it. A name that ends with
-    ".perframe", or has no suffix, gives a file of perframe's own. `key` encrypts such a file: a
-    passphrase (str), or 32 bytes. A file at the path is replaced when the new one is whole.
+    ".perframe", or has no suffix, gives a file of perframe's own. `key` encrypts such a file: a passphrase (str), or 32
+    bytes. A file at the path is replaced when the new one is whole.
 
     Raises ModelError for a model that cannot be saved or a path that cannot be written, InputError for a wrong key or
     target, and MissingExtraError if `key` is given and the extra `encryption` is not installed.

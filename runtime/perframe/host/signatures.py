@@ -65,7 +65,7 @@ def place_of(function: Any) -> str:
 
 
 def _accepts(function: Callable[..., object], count: int) -> bool:
-    """Whether the function can be called with so many positional arguments. True if Python cannot tell."""
+    """Whether the function takes `count` positional arguments. True if Python cannot tell."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # of some built-in functions

@@ -165,7 +165,7 @@ class Layer:
             if value.producer is None and value.constant is None:
                 value.producer = self
 
-    def _note_present(self) -> None:
+    def _note_present(self) -> None:  # kept and not derived: passes and plans ask for them at every step
         self.operands = tuple([value for value in self._inputs if value is not None])
         self.results = tuple([value for value in self._outputs if value is not None])
 

@@ -53,9 +53,8 @@ def optimize(
     if as_json:
         say_json(report.as_json() | ({} if prepared is None else {"prepared": prepared.as_json()}))
     else:
-        show(loaded.name, report, console(), explain)
-        if any(value.shape is not None and not value.shape.is_static for value in loaded.inputs):
-            say("  multiply-adds are those of open dims of 1, which --dims changes")
+        is_open = any(value.shape is not None and not value.shape.is_static for value in loaded.inputs)
+        show(loaded.name, report, console(), explain, is_open)
         if prepared is not None:
             show(f"\nprepared for {place}", prepared, console(), explain)
         if out is not None:
@@ -89,14 +88,16 @@ def report_of_preparation(model: Model, backend: BackendType) -> OptimizationRep
     return None if made is model else made.report
 
 
-def show(title: str, report: OptimizationReport, console: Console, explain: bool) -> None:
+def show(title: str, report: OptimizationReport, console: Console, explain: bool, is_open: bool = False) -> None:
     """Print the report for a person: the sums, and with `explain` each pass with what it did and refused, and where
-    layers come from.
+    layers come from. `is_open` says that the model has open dims.
     """
     from rich.text import Text
 
     console.print(Text(title, "bold"))
     console.print(f"  {_sizes(report.before)}\n  {_sizes(report.after)} after the passes")
+    if is_open:
+        console.print("  multiply-adds are those of open dims of 1, which --dims changes")
     if not explain:
         return
     passes = table("#", "pass", right=("changes", "layers", "constants", "multiply-adds"))
