@@ -113,6 +113,40 @@ assert rounds[0] > 10 and all(script.seen > 10 for script in scripts), (rounds, 
 print("frames", count, "rounds", rounds[0])
 """
 
+WORKERS = """
+import sys, threading, time
+import numpy as np, perframe as pf
+from gl.graphs import network
+
+BACKEND, END, errors, rounds = sys.argv[1], time.monotonic() + 8, [], [0, 0, 0]
+
+
+def work(place):
+    try:
+        with pf.Worker(network(), BACKEND) as worker:
+            while time.monotonic() < END:
+                x = np.full((1, 3, 7 + rounds[place] % 3, 9), 1 + rounds[place] % 5, np.float32)
+                assert np.allclose(worker.schedule(x).peek_output().download_to_array(), 2 * x - 0.5)
+                rounds[place] += 1
+    except BaseException as error:
+        errors.append(repr(error))
+
+
+threads = [threading.Thread(target=work, args=(place,)) for place in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not errors, errors
+assert all(done > 10 for done in rounds), rounds
+"""
+
+
+@pytest.mark.slow
+def test_workers_of_three_threads_share_nothing(backend: str, gl_context: Any) -> None:
+    # llvmpipe crashed here in most runs, while the threads drew
+    run_fresh(WORKERS, backend)
+
 
 @pytest.fixture
 def films(tmp_path: Path) -> Path:

@@ -17,7 +17,7 @@ from typing import Any
 import moderngl
 
 import perframe as pf
-from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context.devices import device_for
 from perframe.command_line.sources import input_arrays, named_model, parse_dims
 
 REPEATS = 300

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 import perframe as pf
-from perframe.backends.gl.context import device as context
+from perframe.backends.gl.context import devices as context
 from perframe.command_line.commands.demo import load_demo
 from perframe.graphics.software import is_software
 from perframe.host import App, KeyEvent, ManualClock, MouseButtonEvent

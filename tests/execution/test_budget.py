@@ -11,7 +11,7 @@ import pytest
 
 import perframe as pf
 from passes.graphs import graph, node, random
-from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.program.timers import TimedWork
 from perframe.errors import InputError
 from perframe.plan.budget import Budget, Position, Spent, StepCosts, Submission

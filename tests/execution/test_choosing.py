@@ -41,7 +41,7 @@ def device(name: str, version: int, software: bool = False) -> Any:
     ],
 )
 def test_the_driver_decides(found: Any, expected: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from perframe.backends.gl.context import device as context
+    from perframe.backends.gl.context import devices as context
 
     monkeypatch.setattr(context, "device_for", lambda ctx: found)
     chosen = choosing.choose_backend(object())
@@ -50,7 +50,7 @@ def test_the_driver_decides(found: Any, expected: str, reason: str, monkeypatch:
 
 
 def test_without_opengl_it_is_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    from perframe.backends.gl.context import device as context
+    from perframe.backends.gl.context import devices as context
 
     def fail(ctx: Any) -> Any:
         raise pf.BackendError("no EGL")

@@ -11,7 +11,7 @@ import pytest
 import perframe as pf
 from perframe.backends.gl.compile.binaries import ProgramBinaries
 from perframe.backends.gl.compile.program import ProgramCache
-from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context.devices import device_for
 from perframe.backends.kernel_files import kernel_folder, read, write
 from small import load, node
 

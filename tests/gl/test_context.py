@@ -17,8 +17,8 @@ from fresh import run_fresh
 from gl.graphs import network
 from gl.raw import Raw
 from perframe.backends.gl.compile.program import Shader
-from perframe.backends.gl.context import device as context
-from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context import devices as context
+from perframe.backends.gl.context.devices import device_for
 from perframe.graphics import current_context
 from support import unavailable
 

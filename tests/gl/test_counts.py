@@ -16,7 +16,7 @@ import perframe as pf
 from gl.graphs import graph, network
 from perframe.backends.cpu.compile import jit
 from perframe.backends.gl.compile import program
-from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.texels import SHEETS
 from perframe.tensor import storage
 

@@ -14,7 +14,7 @@ import pytest
 import perframe as pf
 from fresh import run_fresh
 from gl.graphs import network
-from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context.devices import device_for
 from perframe.graphics.headless_context import entry_point
 
 ONES = np.ones((1, 3, 4, 5), np.float32)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from perframe.backends.gl.compute import BufferStorage
-from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.context.extents import buffer_of_one_kind, texture_of_one_kind
 from perframe.backends.gl.pixel import TextureStorage
 from perframe.backends.gl.storage.storage import GLStorage

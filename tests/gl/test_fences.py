@@ -12,7 +12,8 @@ import pytest
 
 import perframe as pf
 from gl.graphs import network
-from perframe.backends.gl.context.device import Device, device_for
+from perframe.backends.gl.context.device import Device
+from perframe.backends.gl.context.devices import device_for
 from perframe.tensor.frames import current_frame
 
 SHAPE = (1, 3, 4, 5)

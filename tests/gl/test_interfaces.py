@@ -11,7 +11,7 @@ import pytest
 
 import perframe as pf
 from gl.graphs import network
-from perframe.backends.gl.context import device as context
+from perframe.backends.gl.context import devices as context
 from perframe.errors import BackendError
 from perframe.graphics import current_context, headless_context
 from perframe.host import window

@@ -11,7 +11,7 @@ import pytest
 import perframe as pf
 from gl.graphs import graph
 from perframe.backends.gl.compile.program import ProgramCache, shaders_on_sheets
-from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.pixel import areas, count_blocks
 from perframe.backends.gl.texels import count_texels, from_sheets, texture_size, to_sheets
 from perframe.tensor.snapshots import Snapshots

@@ -14,8 +14,8 @@ import pytest
 import perframe as pf
 from fresh import run_fresh
 from gl.graphs import network
-from perframe.backends.gl.context import device as context
-from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context import devices as context
+from perframe.backends.gl.context.devices import device_for
 from perframe.graphics.headless_context import entry_point
 
 KINDS = ("Buffer", "Texture", "Framebuffer", "Program", "Shader", "VertexArray", "Sampler", "Query")

@@ -13,7 +13,7 @@ import pytest
 import perframe as pf
 from gl.graphs import graph
 from perframe.backends.gl.compute import BufferStorage
-from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.pixel import TextureStorage
 
 random = np.random.default_rng(7)

@@ -72,7 +72,8 @@ def test_each_frame_makes_the_same_calls(backend: str, request: pytest.FixtureRe
 LEAKS = """
 import os, threading
 import moderngl, numpy as np, perframe as pf
-from perframe.backends.gl.context.device import Device, device_for
+from perframe.backends.gl.context.device import Device
+from perframe.backends.gl.context.devices import device_for
 from soak.watch import watch
 
 ctx = moderngl.create_context(standalone=True, backend="egl")

@@ -123,7 +123,7 @@ def kernel_progress() -> float:
 
 def gl_choices(ctx: GLContext | None = None) -> Choices:
     """The variants of GL kernels on the device of a context, and the file that keeps them. Raises BackendError."""
-    from perframe.backends.gl.context.device import device_for
+    from perframe.backends.gl.context.devices import device_for
 
     return device_for(ctx).choices
 

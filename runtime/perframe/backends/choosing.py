@@ -37,7 +37,7 @@ def _headless() -> Chosen:
 
 
 def _choice(ctx: GLContext | None) -> Chosen:
-    from perframe.backends.gl.context.device import device_for
+    from perframe.backends.gl.context.devices import device_for
 
     device = device_for(ctx)
     if device.is_software:

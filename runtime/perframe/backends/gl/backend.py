@@ -189,7 +189,7 @@ class GLBackend:
 
         Our own context has no state to save, and must not stay current: an input may come from another.
         """
-        return nullcontext() if self.device.owned else self.device.using()
+        return nullcontext() if self.device.owned else self.device.guarding()
 
     def submit(self, program: Program, begin: int, end: int, access: Access) -> None:
         """Submit the steps; GL itself orders them after earlier work."""

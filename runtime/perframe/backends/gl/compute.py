@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.compile.program import Kernel
-from perframe.backends.gl.context.device import Device, device_for
+from perframe.backends.gl.context.device import Device
+from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.lowering.steps import (
     GROUP_COLUMNS,
     GROUP_ROWS,

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
-from perframe.backends.gl.context.device import Device, device_for
+from perframe.backends.gl.context.device import Device
+from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.context.state import TEXTURE_2D_ARRAY
 from perframe.backends.gl.lowering.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.replay import CommandList, Name

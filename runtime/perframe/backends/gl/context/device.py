@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,14 +22,7 @@ from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError, ClosedError
 from perframe.graphics import current_context
 from perframe.graphics.functions import Entries, generate, get
-from perframe.graphics.headless_context import (
-    FORKED,
-    IS_EGL,
-    claim_process,
-    create_headless,
-    entry_point,
-    making_contexts,
-)
+from perframe.graphics.headless_context import FORKED, entry_point
 from perframe.graphics.software import is_software
 from perframe.tensor.locks import new_lock
 
@@ -42,17 +35,15 @@ _COMMANDS_COMPLETE, _FLUSH_BIT = 0x9117, 1
 _WAIT_NANOSECONDS = 10**9
 _RENDERER, _VERSION = 0x1F01, 0x1F02
 _TEXTURE_DTYPES = {"float": "f4", "half": "f2", "int": "i4"}  # moderngl's names for them
-_BESIDE_A_WINDOW = (
+BESIDE_A_WINDOW = (
     "a window's GL context is current in this thread, and a headless one cannot be made beside it: give the worker the "
     "window's context, ctx=app.ctx in a script, or else ctx=moderngl.create_context()"
 )
 _ANOTHER_THREAD = (
     "a GL worker or tensor was used from another thread than the one that made it: a GL context belongs to one thread"
 )
-_RELEASED = (
-    "the moderngl context was released, and its tensors and programs with it: make a new context and new workers"
-)
-_NOT_CURRENT = (
+RELEASED = "the moderngl context was released, and its tensors and programs with it: make a new context and new workers"
+NOT_CURRENT = (
     "another GL context than that of ctx is current in this thread, or none: before you use its workers, tensors and "
     "converters, make it current as your window does it (glfw.make_context_current(window), window.switch_to()), or "
     "a standalone one by `with ctx:`. That of an App is current within its frames: of two Apps, use each one's workers "
@@ -63,6 +54,9 @@ _REPLACED = (
     "the window's GL context was replaced by another since ctx was first used, and its tensors are gone: call "
     "moderngl.init_context(), take moderngl.get_context(), and make new workers and converters"
 )
+# llvmpipe, where it looks whether a texture is used, reads what the contexts of other threads have drawn, without a
+# lock, and crashes (Mesa 22.3). Thus one thread at a time makes calls.
+one_thread = new_lock()
 
 
 class GLFence:
@@ -112,7 +106,7 @@ class Device:
         self.gl: Any = Entries(partial(entry_point, ctx), ctx.version_code)
         # Without a handle, an interface that we do not ask may have made a context current: then GL has a version.
         if self._handle is None and not self.gl.glGetString(_VERSION):
-            raise BackendError(_NOT_CURRENT)
+            raise BackendError(NOT_CURRENT)
         # The context is current here. Elsewhere GL returns no name, and a software device would pass for a GPU.
         renderer = self.gl.glGetString(_RENDERER)
         name = ctypes.string_at(renderer).decode(errors="replace") if renderer else ""
@@ -197,28 +191,30 @@ class Device:
         A caller's context must be current already: raises BackendError if it is not, and ClosedError if it was
         released.
         """
+        with one_thread if self._is_llvmpipe else nullcontext():
+            self._check_thread()
+            if not self.owned or self._inside:
+                yield
+                return
+            previous = current_context.current()
+            self._inside += 1
+            try:
+                with self.ctx:
+                    if self._current_handle() != self._handle:
+                        raise BackendError(BESIDE_A_WINDOW)
+                    yield
+            finally:
+                self._inside -= 1
+                current_context.restore(previous)
+
+    def _check_thread(self) -> None:
         if threading.get_ident() != self.thread:
             raise BackendError(FORKED if self.thread is None else _ANOTHER_THREAD)
         if not self.owned:
             if isinstance(self.ctx.mglo, moderngl.InvalidObject):
-                raise ClosedError(_RELEASED)
+                raise ClosedError(RELEASED)
             if self._current_handle() != self._handle:
-                raise BackendError(_NOT_CURRENT)
-            yield
-            return
-        if self._inside:
-            yield
-            return
-        previous = current_context.current()
-        self._inside += 1
-        try:
-            with self.ctx:
-                if self._current_handle() != self._handle:
-                    raise BackendError(_BESIDE_A_WINDOW)
-                yield
-        finally:
-            self._inside -= 1
-            current_context.restore(previous)
+                raise BackendError(NOT_CURRENT)
 
     @contextmanager
     def using(self) -> Iterator[Any]:
@@ -226,6 +222,16 @@ class Device:
         with self.current(), self._guarded():
             self.collect()
             yield self.gl
+
+    @contextmanager
+    def guarding(self) -> Iterator[None]:
+        """Restore the caller's GL state at the end of a block in which other code may run, a user's layer for one.
+
+        It is not `using`, since that code may wait for another thread.
+        """
+        self._check_thread()
+        with self._guarded():
+            yield
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -292,10 +298,6 @@ class Device:
 
 
 _devices: weakref.WeakSet[Device] = weakref.WeakSet()
-_default: dict[int, tuple[threading.Thread, Device]] = {}  # by the thread's number
-_sharing = new_lock()  # guards `_default`
-_ON_CONTEXT = "_perframe_device"
-_ENTERABLE = ("egl", "x11", "wgl", "darwin")  # glcontext's modules: only their contexts become current by `with ctx:`
 
 
 def _after_fork() -> None:
@@ -306,86 +308,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def device_for(ctx: moderngl.Context | None) -> Device:
-    """The device of the caller's context; without `ctx`, the device of this thread's own headless context."""
-    claim_process()
-    if ctx is None:
-        return _own_device()
-    if not isinstance(ctx, moderngl.Context):
-        raise BackendError(f"ctx must be a moderngl.Context, not {type(ctx).__name__}")
-    if isinstance(ctx.mglo, moderngl.InvalidObject):
-        raise ClosedError(_RELEASED)
-    # The context itself holds its device. A table of ours would keep both for ever, since they refer to each other.
-    found: Device | None = vars(ctx).get(_ON_CONTEXT)
-    if found is None:
-        _check(ctx)
-        found = vars(ctx)[_ON_CONTEXT] = Device(ctx, owned=False)
-    return found
-
-
-def _own_device() -> Device:
-    """This thread's own device. It takes over the device of an ended thread if there is one: contexts are expensive to
-    make, and moderngl does not free all their memory.
-    """
-    key, here = threading.get_ident(), threading.current_thread()
-    with _sharing:
-        _, device = _default.get(key) or (None, _of_ended_thread())
-        if device is not None:
-            _default[key] = here, device
-    if device is None:
-        device = _headless()
-        with _sharing:
-            _default[key] = here, device
-    device.thread = key
-    return device
-
-
-def _of_ended_thread() -> Device | None:
-    """Remove and return the device of a thread that has ended. The caller holds the lock."""
-    for key, (thread, device) in _default.items():
-        # Python does not know when a foreign thread ends, and on Windows a context may not outlive its thread.
-        if IS_EGL and not isinstance(thread, threading._DummyThread) and not thread.is_alive():
-            del _default[key]
-            return device
-    return None
-
-
-def _check(ctx: moderngl.Context) -> None:
-    """Raise BackendError if a context cannot be used, or is not current."""
-    if ctx.version_code < 330:
-        raise BackendError(
-            f"this GL context has OpenGL {ctx.version_code / 100:.1f}, and perframe needs 3.3: ask the window for 3.3"
-        )
-    maker = type(ctx.mglo._context).__module__
-    if maker not in _ENTERABLE:
-        return
-    handle, previous = current_context.find_current()[1], current_context.current()
-    if maker == "x11" and previous.context is not None:  # X ends a process that enters a GLX context beside EGL's
-        raise BackendError(_NOT_CURRENT)
-    try:
-        with ctx:
-            its_own = current_context.find_current()[1]
-    finally:
-        current_context.restore(previous)
-    if its_own != handle:
-        raise BackendError(_NOT_CURRENT)
-
-
-def _headless() -> Device:
-    """A device with our own headless context. Raises BackendError if none can be made beside a window's context."""
-    previous = current_context.current()
-    try:
-        with making_contexts:
-            # moderngl.create_context() in a window returns the context that was made last: that must not be ours.
-            default = moderngl._store.default_context  # type: ignore[attr-defined]
-            try:
-                ctx = create_headless(moderngl.create_context)
-            finally:
-                moderngl._store.default_context = default  # type: ignore[attr-defined]
-        if current_context.current().context is None:
-            raise BackendError(_BESIDE_A_WINDOW)
-        return Device(ctx, owned=True)
-    finally:
-        current_context.restore(previous)

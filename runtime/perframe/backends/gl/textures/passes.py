@@ -15,7 +15,7 @@ import numpy as np
 from perframe.backends.gl.backend import GLBackend
 from perframe.backends.gl.compile.program import Numbers, load_kernel
 from perframe.backends.gl.compute import ComputeBackend
-from perframe.backends.gl.context.device import device_for
+from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.context.state import DRAW_BINDING, TEXTURE_2D_ARRAY, TEXTURE_2D_BINDING, VIEWPORT
 from perframe.backends.gl.lowering.steps import Binding, kind_of, on_gl
 from perframe.backends.gl.pixel import PixelBackend
