@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from passes.graphs import graph, node, random
 from perframe.backends import evaluator
 from perframe.command_line.cli import app
 from perframe.errors import InferenceError, PassError
-from perframe.ir import Value
+from perframe.ir import Layer, Value
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.passes import PREPARATIONS, optimize, preparations, prepare
 from perframe.passes.clean import fold_constants, merge_moves, remove_noops
@@ -210,6 +211,17 @@ def test_so_many_preparations_run_as_are_asked_for(backend_type: str) -> None:
         model.preparations = count
         assert list(preparations(model, backend_type))[:count] == whole[:count]
     assert set(whole) <= set(preparations(model, backend_type))
+
+
+def test_a_layer_that_does_not_change_is_inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # each layer has sizes of its own, so that none is like another
+    count, inferred, infer = 40, collections.Counter[str](), Layer.infer
+    monkeypatch.setattr(Layer, "infer", lambda layer, given: (inferred.update([layer.name]), infer(layer, given))[1])
+    nodes = [node("Concat", f"x{index} x{index}", f"x{index + 1}", axis=index % 2) for index in range(count // 4)]
+    nodes += [node("ConstantOfShape", "sizes", "z"), node("Add", "z k", "s"), node("ReduceSum", "s", "t", keepdims=0)]
+    nodes += [node("Transpose", f"x{count // 4}", "u", perm=[1, 0]), node("Relu", "u", "r"), node("Add", "r t", "y")]
+    load(nodes, {"x0": [1, 2], "k": [2, 3]}, {"sizes": np.array([2, 3])})
+    assert sum(inferred.values()) <= len(nodes) + 2, inferred.most_common(5)
 
 
 def test_an_open_dim_may_not_be_one() -> None:

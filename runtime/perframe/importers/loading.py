@@ -64,6 +64,7 @@ def load(
             run_passes(model, evaluator(), report, stop_after)
         if not optimize:
             _keep_as_filed(model)
+        model.inference.forget()
         freeze(model)
     except RecursionError:
         raise ModelError("the model's graphs and functions are nested too deeply") from None

@@ -22,6 +22,7 @@ from perframe.importers.onnx_values import array_of, attribute_of, declared, den
 from perframe.importers.onnx_walk import MAX_DEPTH
 from perframe.ir import Layer, Model, Names, Value
 from perframe.ir.declaration import ONNX_DOMAINS, find_declaration, full_name
+from perframe.ir.inference import Inference
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
 
@@ -41,6 +42,7 @@ def load_onnx(
     file = read(source)
     try:
         importer = Importer(file.proto, file.name, Names(file.values), file.weights)
+        importer.inference.remembers = True
         model = importer.run(partial(progress, f"imports {len(file.proto.graph.node)} nodes"))
     except InferenceError as error:
         raise InferenceError(f"{file.name}: {error}") from None
@@ -65,6 +67,7 @@ class Importer:
         self._of_file = set[Value]()  # results of the file's nodes, not of adapters
         self.layers: list[Layer] = []
         self.problems: list[Problem] = []
+        self.inference = Inference()  # the passes go on with it
         self.forgets_shapes = False  # of the outer values that it reads
         self.calls = Calls(proto)
         self._open: list[Key | None] = []  # the calls and graphs that are being imported, from the outside in
@@ -109,6 +112,7 @@ class Importer:
         model = Model([*inputs, *self.captures.values()], outputs, self.layers, name=self.name)
         fixed = (info.name for info in self.graph.input)
         model.fixed_inputs = frozenset(name for name in fixed if self.values[name].constant is not None)
+        model.inference = self.inference
         model.verify()
         return model
 
@@ -235,7 +239,7 @@ class Importer:
             return
         self._name_constants(node)
         layer = Layer(node.op, self.titles.free(node.name), node.inputs, node.outputs, node.attributes)
-        results = layer.infer([None if value is None else value.spec for value in node.inputs])
+        results = self.inference.outputs(layer, [None if value is None else value.spec for value in node.inputs])
         if len(node.outputs) > len(results):
             raise ModelError(
                 f"{self.name}: node {node.name!r} ({node.op}) has {len(node.outputs)} outputs, {len(results)} expected"

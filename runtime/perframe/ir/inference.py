@@ -33,8 +33,13 @@ class _Inferred:
             and self.channels_last == layer.channels_last
             and self.op == layer.op
             and self.outputs == len(layer.outputs)
-            and self.attributes == layer.attributes
+            and self._has(layer.attributes)
         )
+
+    def _has(self, attributes: Mapping[str, Any]) -> bool:
+        """Whether these are the same objects: arrays cannot be compared."""
+        own = self.attributes
+        return len(own) == len(attributes) and all([own.get(name, own) is value for name, value in attributes.items()])
 
 
 class Inference:
@@ -61,11 +66,15 @@ class Inference:
         """
         for layer in layers:
             given = [None if value is None else spec_of(value) for value in layer.inputs]
-            last = self._last.get(layer)
-            results = last.results if last is not None and last.holds(layer, given) else self._infer(layer, given)
+            results = self.outputs(layer, given)
             for value, spec in zip(layer.outputs, results, strict=False):
                 if value is not None:
                     learn(value, spec)
+
+    def outputs(self, layer: Layer, given: list[PartialTensor | None]) -> Sequence[PartialTensor]:
+        """Return a layer's outputs if its inputs are `given`. Raises InferenceError."""
+        last = self._last.get(layer)
+        return last.results if last is not None and last.holds(layer, given) else self._infer(layer, given)
 
     def specs(self, layers: Iterable[Layer], known: Mapping[Value, PartialTensor]) -> dict[Value, PartialTensor]:
         """Return the specs of all values if some values have the specs in `known`. Raises InferenceError."""
@@ -81,8 +90,17 @@ class Inference:
         return found
 
     def forget(self) -> None:
-        """Forget the last result of each layer."""
+        """Remember no result of a layer any more."""
+        self.remembers = False
         self._last.clear()
+
+    def copied(self, copies: Iterable[tuple[Layer, Layer]]) -> Inference:
+        """Return an inference that remembers the same results, for pairs of a layer and its copy."""
+        made = Inference()
+        made.remembers, made._alike = self.remembers, self._alike
+        if self._last:
+            made._last = {copy: self._last[layer] for layer, copy in copies if layer in self._last}
+        return made
 
     def _infer(self, layer: Layer, given: list[PartialTensor | None]) -> Sequence[PartialTensor]:
         same = signature(layer)
@@ -92,7 +110,7 @@ class Inference:
             results = layer.infer(given)
             if key is not None:
                 self._alike[key] = results
-        if same is not None and self.remembers:
+        if self.remembers and (same is not None or "bodies" not in layer.attributes):  # passes change bodies in place
             made = (layer.op, dict(layer.attributes), layer.epilogue, layer.channels_last, len(layer.outputs))
             self._last[layer] = _Inferred(*made, given, tuple(results))
         return results

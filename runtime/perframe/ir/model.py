@@ -52,7 +52,7 @@ class Model:
         self.preparations: int | None = None  # the passes of a backend that may change it, in number; None for all
         self.report: OptimizationReport | None = None  # of the passes; None if they did not run
         self.check_file: Callable[[], None] | None = None  # raises ModelError if a mapped file has changed in place
-        self._inference = Inference()
+        self.inference = Inference()
         self._named: WeakValueDictionary[str, Value] = WeakValueDictionary()
         self.inputs, made, own = linked(inputs, outputs, layers, constants)
         self._named.update((value.name, value) for value in (*self.inputs, *made))
@@ -202,6 +202,7 @@ class Model:
                 copy_bodies(layer)
         inputs, outputs = [copies[v] for v in self.inputs], [copies[v] for v in self._outputs]
         made = Model(inputs, outputs, layers, name=self.name)
+        made.inference = self.inference.copied(zip(self.layers, layers, strict=True))
         made.preparations = self.preparations
         return made
 
@@ -209,6 +210,7 @@ class Model:
         """Take the values and layers of another model, which is not used any more."""
         self.inputs, self._outputs = other.inputs, other._outputs
         self._order, self._named, self._counts = other._order, other._named, other._counts
+        self.inference = other.inference
 
     def fix_dims(self, dims: Mapping[str, int]) -> None:
         """Fix open dims of the inputs, and dims of the outputs that have the same names. A dim without a name is called
@@ -258,23 +260,22 @@ class Model:
         def learn(value: Value, spec: PartialTensor) -> None:
             value.spec = spec
 
-        self._inference.run(self.layers, _spec_of, learn)
+        self.inference.run(self.layers, _spec_of, learn)
 
     def specs(self, known: Mapping[Value, PartialTensor] = MappingProxyType({})) -> dict[Value, PartialTensor]:
         """Return the spec of every value; `known` refines those of some, such as the inputs. Raises InferenceError."""
-        specs = self._inference.specs(self.layers, {value: value.spec for value in self.inputs} | dict(known))
+        specs = self.inference.specs(self.layers, {value: value.spec for value in self.inputs} | dict(known))
         return specs | {value: value.spec for value in self._outputs if value not in specs}
 
     @contextmanager
     def remembering(self) -> Iterator[None]:
         """Remember inferred values within the `with` block. No array may be changed in place there."""
-        outer, self._inference.remembers = self._inference.remembers, True
+        outer, self.inference.remembers = self.inference.remembers, True
         try:
             yield
         finally:
-            self._inference.remembers = outer
             if not outer:
-                self._inference.forget()
+                self.inference.forget()
 
     def verify(self) -> None:
         """Raise ModelError if a value is read before it is made, made twice, or missing, or if links are wrong."""
@@ -314,7 +315,7 @@ def _spec_of(value: Value) -> PartialTensor:
 
 def _copy(value: Value) -> Value:
     copy = Value(value.name, constant=value.constant)
-    copy.declared = value.declared
+    copy.declared, copy._spec = value.declared, value._spec
     return copy
 
 

@@ -54,6 +54,7 @@ class Guard:
             self._model.infer()
         except PerframeError:
             return False
+        self._is_inferred = True
         return True
 
     def _noting(self, layer: Any, inputs: Sequence[Any]) -> list[Any]:

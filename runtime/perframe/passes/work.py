@@ -25,9 +25,13 @@ def _multiply_adds(model: Model) -> int | None:
     counted = [layer for layer in model.layers if layer.family in COUNTED]
     if not counted:
         return 0
-    specs = {x: x.spec.with_shape(closed(x.spec.shape)) for x in model.inputs if x.spec.kind == "tensor"}
+    tensors = [x for x in model.inputs if x.spec.kind == "tensor"]
+    is_open = any(x.spec.shape is None or not x.spec.shape.is_static for x in tensors)
     try:
-        specs = Inference().specs(model.layers, specs)
+        if is_open:
+            specs = Inference().specs(model.layers, {x: x.spec.with_shape(closed(x.spec.shape)) for x in tensors})
+        else:
+            specs = model.specs()  # the model remembers what it inferred
     except PerframeError:  # a dim of 1 does not fit
         return None
     found = [multiply_adds(layer, specs) for layer in counted]

@@ -54,7 +54,10 @@ def fold(model: Model, evaluate: Evaluate, kept: Callable[[Layer], bool] = lambd
         if arrays is not None:
             for value, array in zip(layer.outputs, arrays, strict=False):
                 if value is not None:
+                    spec = value.spec
                     value.constant = np.ascontiguousarray(array).reshape(array.shape)
+                    if spec.value is array:
+                        value.spec = spec  # layers that read it need no new inference
             folded.append(layer)
     model.remove(*folded)
     return len(folded)
