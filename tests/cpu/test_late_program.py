@@ -19,6 +19,7 @@ import perframe as pf
 from fresh import run_fresh
 from perframe.backends.cpu import reference
 from perframe.backends.cpu.compile import compilers, jit
+from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.program import late_program
 from perframe.backends.cpu.program.late_program import LateProgram, Preparation
 from perframe.errors import BackendError
@@ -161,6 +162,18 @@ def test_kernels_take_over_between_two_runs(held: Held) -> None:
         second = result(worker)
         assert not held.take() and not program.is_provisional
     np.testing.assert_allclose(first, second, rtol=1e-5, atol=1e-6)
+
+
+def test_weights_are_packed_when_the_kernels_come(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed, pack = [], gemm.pack
+    monkeypatch.setattr(gemm, "pack", lambda matrix: (packed.append(matrix.shape), pack(matrix))[1])
+    with pf.Worker(network()) as worker:
+        before = result(worker)
+        assert not packed
+        held.come()
+        assert len(packed) == 2, "of a convolution and of a product"
+        np.testing.assert_allclose(result(worker), before, rtol=1e-5, atol=1e-6)
+        assert len(packed) == 2
 
 
 def test_a_run_ends_as_it_began(held: Held) -> None:

@@ -18,6 +18,18 @@ Make = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
+class Later:
+    """Derives `size` float32 numbers from a constant. A backend may put that off until its kernels are compiled."""
+
+    size: int
+    make: Make
+
+    def __call__(self, value: Array) -> Array:
+        """Return the numbers."""
+        return self.make(value)
+
+
+@dataclass(frozen=True)
 class StorageRange:
     """The elements that a value takes within another value's storage: from `first` on, with rows `pitch` apart."""
 

@@ -8,11 +8,11 @@ import logging
 import weakref
 from collections.abc import Callable, Hashable, Mapping
 
-from perframe.backends.operand import Make, Operand
+from perframe.backends.operand import Later, Make, Operand
 from perframe.backends.protocol import Backend
 from perframe.ir import Value
 from perframe.ir.sizes.partial import PartialTensor
-from perframe.tensor import Array, DataType, Storage
+from perframe.tensor import Array, DataType, HostStorage, Storage
 from perframe.tensor.locks import new_lock
 
 log = logging.getLogger("perframe")
@@ -94,10 +94,16 @@ class ConstantPool:
         kind.
         """
 
+        def derived() -> Array:
+            made = make(array)
+            made.flags.writeable = False  # no other code has this array, so the storage needs no copy
+            return made
+
         def made() -> Operand:
-            derived = make(array)
-            derived.flags.writeable = False  # no other code has this array, so the storage needs no copy
-            return self._uploaded(backend, value, derived)
+            if isinstance(make, Later):
+                storage = HostStorage.later(make.size, DataType.FLOAT32, derived)
+                return Operand(value.name, (make.size,), DataType.FLOAT32, storage=storage)
+            return self._uploaded(backend, value, derived())
 
         return self._operand(backend, value, kind, made)
 

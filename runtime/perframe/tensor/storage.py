@@ -108,11 +108,16 @@ NOWHERE = aligned_bytes(0)
 
 
 class _WhileOpen:
-    """An attribute of storage after its release. Open storage has the attribute itself, which comes first."""
+    """An attribute of released storage, or of one without memory yet. Other storage has its own, which comes first."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
 
     def __get__(self, storage: HostStorage | None, owner: type) -> Any:
         if storage is None:
             return self
+        if storage.has_memory():
+            return vars(storage)[self._name]
         raise ClosedError("a tensor on the cpu was used after its release: clone what must outlive its worker")
 
 
@@ -129,6 +134,8 @@ class HostStorage:
     is_open = True
     is_private = False  # True for a plan's own input, which one thread at a time uses
     _snapshots: Snapshots | None = None  # from the first download on
+    _make: Callable[[], HostStorage] | None = None  # makes storage that has the memory, when it is first used
+    _viewed: tuple[tuple[int, ...], DataType, Array] | None = None
     memory: Array = cast(Array, _WhileOpen())
     address: int = cast(int, _WhileOpen())
 
@@ -157,6 +164,24 @@ class HostStorage:
         storage.upload(array)
         return storage
 
+    @classmethod
+    def later(cls, size: int, dtype: DataType, make: Callable[[], Array]) -> HostStorage:
+        """Return storage over the array of `size` elements that `make` returns when the storage is first used."""
+        storage = cls((0,), dtype)
+        del storage.memory, storage.address
+        storage.size, storage._make = size, lambda: cls.over(make())
+        return storage
+
+    def has_memory(self) -> bool:
+        """Whether the memory is there. It is made if that was put off; released storage has none."""
+        if self._make is not None:
+            with self.lock:
+                if self._make is not None:
+                    made = self._make()
+                    self.set_memory(made.memory, made.address)
+                    self._make = None
+        return self.is_open
+
     def alias(self) -> HostStorage:
         """Return other storage over the current memory. It keeps the memory when this storage is released."""
         return HostStorage((self.size,), self.dtype, self.memory)
@@ -165,7 +190,7 @@ class HostStorage:
         """Replace the memory that holds the values."""
         self.memory = memory
         self.address = address_of(memory) if address is None else address
-        self._viewed: tuple[tuple[int, ...], DataType, Array] | None = None
+        self._viewed = None
 
     @property
     def snapshots(self) -> Snapshots:
@@ -268,10 +293,12 @@ class HostStorage:
 
     def release(self) -> None:
         """Drop the memory. The last job or readback that still uses it frees it."""
-        if self.is_open:
-            del self.memory, self.address
-            self._viewed = self._snapshots = None
-            self.is_open = False
+        if self._make is not None:
+            with self.lock:  # another thread may be making the memory
+                self._make = None
+        self.is_open, self._viewed, self._snapshots = False, None, None
+        for name in ("memory", "address"):
+            vars(self).pop(name, None)
 
 
 class HostPending:

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ def _channels_last(
         return [depthwise(layer, form, window, x, by_tap, b, out)]
     taps = math.prod(form.window.kernel)
     if winograd.pays(form):
-        points = w.derived("points", winograd.pack)
+        points = w.derived("points", winograd.panels_of(form))
         return [winograd.convolve(layer, form, (x, points, b), addend, out, scratch)]
     if winograd.may_take(form):
         jit.kernel("winograd")
@@ -134,7 +135,9 @@ def _channels_last(
         addend_columns=0 if addend is None or groups > 1 else addend.shape[-1],
         window_z=window_z_words(form.window, form.size, form.output),
     )
-    panels, steps_before = w.derived("panels", lambda value: gemm.pack(gemm.matrices_of(value, groups))), []
+    columns_of = partial(gemm.matrices_of, groups=specialized(groups))
+    made = gemm.panels_of(columns_of, specialized(groups), specialized(taps * depth), specialized(outputs))
+    panels, steps_before = w.derived("panels", made), []
     if factor is not None:
         scaled = scratch(panels.shape, x.dtype)
         steps_before, panels = [gemm.scale_step(layer, panels, factor, scaled, depth, outputs)], scaled

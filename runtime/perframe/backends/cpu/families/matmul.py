@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.ir.geometry import row_major
+from perframe.ir.sizes.size import specialized
 from perframe.layers.matmul import Product
 
 WIDENS = True  # float16 is computed in float32
@@ -156,7 +158,10 @@ def _over_panels(
     made: list[NativeStep] = []
     if constant:
         key = f"panels of {form.b_strides} {form.columns} {form.depth} {form.alpha}"
-        packed = b.derived(key, lambda value: gemm.pack(_constant_matrices(value, form, [batch[k] for k in kept])))
+        repeats = [specialized(batch[k]) for k in kept]
+        matrices = partial(_constant_matrices, form=form, batch=repeats)
+        sizes = specialized(form.depth), specialized(form.columns)
+        packed = b.derived(key, gemm.panels_of(matrices, math.prod(repeats), *sizes))
     else:
         packed = scratch((math.prod(batch[k] for k in kept), size), b.dtype)
         of_batch = ([batch[axis] for axis in kept], [b_steps[axis] for axis in kept])

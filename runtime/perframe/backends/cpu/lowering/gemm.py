@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS
 from perframe.backends.cpu.lowering.lowering import epilogue_limits, float_array, step, window_reach, window_words
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.cpu.threads.helpers import thread_count
-from perframe.backends.operand import Operand
+from perframe.backends.operand import Later, Operand
 from perframe.backends.protocol import LayerLike
 from perframe.ir.epilogue import parameters
 from perframe.ir.geometry import SlidingWindow
@@ -45,6 +45,11 @@ def pack(matrix: NDArray[Any]) -> Floats:
         panel = packed[..., first * depth : first * depth + depth * width].reshape(*batch, depth, width)
         panel[..., : part.shape[-1]] = part
     return packed.reshape(-1)
+
+
+def panels_of(matrices: Callable[[Any], Any], count: int, depth: int, columns: int) -> Later:
+    """Return what packs the `count` matrices (depth, columns) that `matrices` makes of a constant."""
+    return Later(count * depth * padded(columns), lambda value: pack(matrices(value)))
 
 
 PLANE = dict(zip(WINDOW_Z.split(), (1, 1, 1, 1, 1, 0), strict=True))  # the words of a window within one plane

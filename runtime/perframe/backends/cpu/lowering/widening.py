@@ -14,7 +14,7 @@ from perframe.backends.cpu.kernels import fields
 from perframe.backends.cpu.kernels.sizes import has_halves
 from perframe.backends.cpu.lowering.lowering import float_array, sharing, step
 from perframe.backends.cpu.program.program import NativeStep
-from perframe.backends.operand import Make, Operand, Scratch
+from perframe.backends.operand import Later, Make, Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.tensor import DataType
 
@@ -58,7 +58,10 @@ def _constant(value: Operand) -> Operand:
         return np.asarray(array, np.float32)
 
     def derive(kind: str, make: Make) -> Operand:
-        return value.derived(f"float32 {kind}", lambda array: make(widen(array)))
+        def of_widened(array: Any) -> Any:
+            return make(widen(array))
+
+        return value.derived(f"float32 {kind}", Later(make.size, of_widened) if isinstance(make, Later) else of_widened)
 
     return Operand(
         value.name,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,10 +13,10 @@ from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.lowering import step
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.cpu.threads.helpers import thread_count
-from perframe.backends.operand import Operand, Scratch
+from perframe.backends.operand import Later, Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.backends.winograd import POINTS, transformed, transforms
-from perframe.ir.sizes.size import at_least, at_most, is_less
+from perframe.ir.sizes.size import at_least, at_most, is_less, specialized
 from perframe.layers.conv import Convolution
 
 FEW_TILES = 12  # with fewer tiles, reading the weights, which have four times as many elements, costs too much
@@ -35,9 +34,9 @@ def pays(form: Convolution) -> bool:
     return may_take(form) and form.batch * tiles >= FEW_TILES and math.prod(form.output) >= 9 * tiles
 
 
-def pack(weights: Any) -> Any:
-    """Pack weights (outputs, channels, 3, 3) as panels for each of the 36 points."""
-    return gemm.pack(transformed(weights))
+def panels_of(form: Convolution) -> Later:
+    """Return what packs weights (outputs, channels, 3, 3) as panels for each of the 36 points."""
+    return gemm.panels_of(transformed, POINTS, specialized(form.channels), specialized(form.outputs))
 
 
 def convolve(
