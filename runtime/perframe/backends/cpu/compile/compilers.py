@@ -197,7 +197,7 @@ class Compilers:
         self.settle(min(SILENCE, STAY))
         if self._open and STAY > SILENCE:
             log.warning(
-                "waiting up to %d s for %d kernels that later runs need; press Ctrl-C to end now",
+                "waiting up to %d s for kernels that later runs need (%d left); press Ctrl-C to end now",
                 round(STAY - SILENCE),
                 len(self._open),
             )
