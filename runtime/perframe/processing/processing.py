@@ -23,7 +23,7 @@ from perframe.media.source import open_feed
 from perframe.media.videos import VideoFeed
 from perframe.processing.joining import Sound, join
 from perframe.processing.processes import run_here, run_on_ray, run_processes
-from perframe.processing.settings import CHUNK, Chunk, Settings, difference, split_script
+from perframe.processing.settings import Chunk, Settings, difference, split_script
 
 log = logging.getLogger("perframe")
 
@@ -56,7 +56,7 @@ def process(
     size: tuple[int, int] | None = None,
     rate: float | None = None,
     count: int | None = None,
-    chunk: int = CHUNK,
+    chunk: int = 240,
     lead: int = 0,
     scale: float = 1.0,
     mean: Sequence[float] = (0.0,),
