@@ -250,7 +250,7 @@ def _begin(settings: Settings, overwrite: bool) -> None:
             remove_unfinished(folder)
         return
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{str(out)!r} is there already: choose another name, or `overwrite` it (--overwrite)")
+        raise InputError(f"{str(out)!r} already exists: choose another name, or pass overwrite=True (--overwrite)")
     _clear(settings.work)  # without a plan nothing was done
     if not (settings.is_video or settings.is_one_file):
         out.mkdir(exist_ok=True)
