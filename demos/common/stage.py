@@ -142,6 +142,9 @@ def open_surface(size: tuple[int, int], title: str, headless: bool) -> tuple[Sur
     return BlankSurface(size), False
 
 
+SLOW = 2000.0  # milliseconds of a frame that a user should know of
+
+
 class End(pf.Script):
     """Ends the app after `frames` frames, or when the user wants it, and saves the last frame. Calls `advance` after
     each frame.
@@ -149,13 +152,17 @@ class End(pf.Script):
 
     def __init__(self, frames: int | None, save: Path | None, advance: Callable[[], None] | None = None) -> None:
         self._frames, self._save, self._advance = frames, save, advance
-        self._seen = 0
+        self._seen, self._is_told = 0, False
         self.timer = FrameTimer()
 
     def render(self, frame: pf.Frame) -> None:
         """Count frames, and end with the last one."""
         self._seen += 1
         self.timer.tick()
+        milliseconds = self.timer.milliseconds or 0.0
+        if milliseconds > SLOW and self._seen > 2 and not self._is_told:  # the first one compiles
+            self._is_told = True
+            print(f"a frame takes {milliseconds / 1000:.1f} s here; another --backend may be faster", flush=True)
         if self._advance is not None:
             self._advance()
         if self._seen == self._frames:

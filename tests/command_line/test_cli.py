@@ -88,8 +88,9 @@ def test_run_prints_and_saves_outputs(perframe: Command, model: Path, tmp_path: 
     report = json.loads(outcome.out)["outputs"]["y"]
     saved = np.load(tmp_path / "out.npz")["y"]
     assert report["shape"] == [2, 3] and report["dtype"] == "float32"
-    assert report["max"] == pytest.approx(saved.max())
-    assert "y" in perframe("run", model).out
+    assert report["max"] == pytest.approx(saved.max()) and "random" not in outcome.err
+    told = perframe("run", model)
+    assert "y" in told.out and "random inputs: x (set them with --input x=FILE)" in told.err
 
 
 def test_run_is_the_same_on_every_backend(perframe: Command, model: Path, backend: str) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -105,3 +106,12 @@ def test_python_runs_its_folder(tmp_path: Path) -> None:
     around = {**os.environ, "PYTHONPATH": str(ROOT / "runtime")}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=around, check=True)
     assert "usage: perframe demo agents" in done.stdout
+
+
+def test_slow_frames_are_told_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    load_demo("painter")
+    stage = import_module("perframe_demos.common.stage")
+    for slow, count in ((60_000.0, 0), (0.0, 1)):
+        monkeypatch.setattr(stage, "SLOW", slow)
+        App((8, 8), headless=True).run(stage.End(5, None))
+        assert capsys.readouterr().out.count("another --backend may be faster") == count

@@ -10,6 +10,7 @@ import pytest
 
 import perframe as pf
 from perframe.host import App, Frame, KeyEvent, ManualClock, Script
+from perframe.host.failures import of_user
 from perframe.host.surface import BlankSurface
 
 HOOKS = ("fixed_update", "update", "late_update", "render", "on_event")
@@ -177,3 +178,13 @@ def test_a_surface_that_cannot_show_errors_is_no_error() -> None:
     with App(surface=Bare((8, 8)), clock=ManualClock(0.25)) as app:
         app.run(failing_in("update"), frames=2)
         assert len(list(app.failures)) == 1
+
+
+def test_the_users_traceback_has_no_generated_frames_of_ours() -> None:
+    """Such as the `__init__` of a dataclass, whose file is "<string>"."""
+    names: dict[str, Any] = {"__name__": "perframe.host.frame"}
+    exec("def fail(): raise KeyboardInterrupt", names)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        names["fail"]()
+    shown = of_user(caught.value.__traceback__)
+    assert shown is not None and shown.tb_frame.f_code.co_filename == __file__ and shown.tb_next is None

@@ -67,7 +67,7 @@ def test_one_picture_becomes_one_file(name: str, tmp_path: Path, inverter: Path)
     else:
         assert np.abs(pictures(done.out)[0].astype(int) - (255 - grey(2))).max() <= 3 * name.endswith("JPG")
     assert sorted(path.name for path in tmp_path.iterdir() if path != inverter) == ["in", name]
-    with pytest.raises(pf.InputError, match="is there already"):
+    with pytest.raises(pf.InputError, match="already exists"):
         pf.process(source, tmp_path / name, inverter)
 
 
@@ -251,7 +251,7 @@ def test_a_file_that_is_another_since_is_told(tmp_path: Path, inverter: Path, sc
         pf.process(source, tmp_path / "out", inverter, **arguments)
     film(source, 4)
     assert pf.process(source, tmp_path / "out", inverter, **arguments, overwrite=True).resumed == 0
-    with pytest.raises(pf.InputError, match="out' is there already"):
+    with pytest.raises(pf.InputError, match="out' already exists"):
         pf.process(source, tmp_path / "out", inverter, **arguments)
 
 

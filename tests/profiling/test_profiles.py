@@ -205,6 +205,14 @@ def test_a_worker_of_a_gpu_in_a_thread_that_goes_on(gl_context: Any) -> None:
     assert all(7 <= layer.runs <= 8 and layer.seconds for layer in profile.layers)
 
 
+def test_a_profile_shows_itself() -> None:
+    profile = pf.profile()
+    assert repr(profile) == "Profile(not begun)"
+    with pf.Worker(product()) as worker, profile:
+        run(worker)
+    assert repr(profile) == str(profile) and "MatMul" in repr(profile)
+
+
 def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("perframe.profiling.recording.MOST_RUNS", 5)
     with pf.Worker(product()) as worker, pf.profile() as profile:

@@ -212,3 +212,15 @@ def test_frames_belong_to_their_threads(
     outside.index = 0
     assert seen == [(0, False, False, False), (True, 7, False, False)]
     assert fence.waits == 0 and caplog.text.count("blocked inside frame 7") == 1
+
+
+@pytest.mark.parametrize("patience", [0.0, 60.0])
+def test_only_a_long_wait_for_the_cpu_is_reported(
+    tensor: pf.Tensor, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, patience: float
+) -> None:
+    monkeypatch.setattr("perframe.tensor.tensor.BRIEF", patience)
+    frame = FrameState()
+    with frame.entered():
+        frame.begin(7)
+        assert not tensor.numpy().any()
+    assert ("blocked inside frame 7" in caplog.text) == (patience == 0.0)

@@ -55,7 +55,7 @@ def named_model(name: str, seed: int = 0) -> Path | bytes:
         return MODELS[name].path
     raise MissingFileError(
         f"there is no model or file {name!r:.300}; models that ship with perframe: {known()}. light_NAME is a model of "
-        "the onnx package, and PERFRAME_MODELS lists folders with your models"
+        "the onnx package; set PERFRAME_MODELS to the folders of your own models"
     )
 
 
@@ -206,6 +206,12 @@ def random_array(random: np.random.Generator, shape: Sequence[int], dtype: DataT
         return np.full(shape, "a", object)
     values = random.standard_normal(shape) if dtype.is_float else random.integers(0, 2, shape)
     return np.asarray(values, dtype.numpy)
+
+
+def random_inputs(inputs: Sequence[ModelInput], given: Sequence[str]) -> list[str]:
+    """The names of the inputs that no item of `given` sets."""
+    values = _by_name(inputs, given)
+    return [wanted.name for wanted in inputs if wanted.name not in values]
 
 
 def _by_name(inputs: Sequence[ModelInput], given: Sequence[str]) -> dict[str, str]:

@@ -16,7 +16,6 @@ from perframe.conversion.checkpoints import listing, pickled_tensors, safetensor
 from perframe.conversion.detection import detect
 from perframe.conversion.environments import clean_environment, environments_folder, python_for
 from perframe.conversion.options import (
-    DEFAULT_OPSET,
     TORCH,
     WEIGHTS,
     InputShape,
@@ -33,7 +32,6 @@ from perframe.importers.loading import load
 
 Progress = Callable[[str, float], None]
 
-SECONDS = 1800.0  # that a conversion may take
 NAMES_SHOWN = 12  # of a pickle, in an error
 PROGRESS = "perframe-progress "  # begins a worker's line about its progress
 USUAL_NAMES = ("collections.", "builtins.set", "__builtin__.set", "torch._utils.", "torch.FloatStorage")
@@ -69,7 +67,7 @@ def convert(
     source: str | Path,
     target: str | Path,
     *,
-    opset: int = DEFAULT_OPSET,
+    opset: int = 18,
     inputs: Sequence[str] | Mapping[str, Sequence[int] | InputShape] = (),
     outputs: Sequence[str] = (),
     dynamic: Sequence[str] | Mapping[str, Mapping[int, str]] = (),
@@ -78,7 +76,7 @@ def convert(
     trust: bool = False,
     builder: str | None = None,
     python: str | Path | None = None,
-    timeout: float = SECONDS,
+    timeout: float = 1800.0,
     progress: Progress | None = None,
 ) -> Conversion:
     """Convert a model file of PyTorch, TensorFlow, Keras, TensorFlow.js or LiteRT to ONNX. Blocks, for minutes maybe.

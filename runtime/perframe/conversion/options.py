@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perframe.errors import InputError
 
-OLDEST_OPSET, DEFAULT_OPSET, NEWEST_OPSET = 15, 18, 26
+OLDEST_OPSET, NEWEST_OPSET = 15, 26
 MAX_VALUES = 1 << 31  # in an input
 DTYPES = ("float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
 _INPUT = re.compile(r"(?P<name>.+?)(:(?P<shape>scalar|(\d+|\?|-1)(x(\d+|\?|-1))*)(:(?P<dtype>[a-z]+\d*))?)?")

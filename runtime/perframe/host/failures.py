@@ -142,8 +142,10 @@ def of_user(traceback: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames of this package and of installed ones."""
     if traceback is None:
         return None
-    rest = of_user(traceback.tb_next)
-    if str(Path(traceback.tb_frame.f_code.co_filename).resolve()).startswith((_PACKAGE, *_INSTALLED)):
+    rest, frame = of_user(traceback.tb_next), traceback.tb_frame
+    file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
+    is_generated = file.startswith("<") and module.partition(".")[0] == "perframe"  # such as a dataclass's __init__
+    if is_generated or str(Path(file).resolve()).startswith((_PACKAGE, *_INSTALLED)):
         return rest
     return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
 

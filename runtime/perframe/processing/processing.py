@@ -23,7 +23,7 @@ from perframe.media.source import open_feed
 from perframe.media.videos import VideoFeed
 from perframe.processing.joining import Sound, join
 from perframe.processing.processes import run_here, run_on_ray, run_processes
-from perframe.processing.settings import CHUNK, Chunk, Settings, difference, split_script
+from perframe.processing.settings import Chunk, Settings, difference, split_script
 
 log = logging.getLogger("perframe")
 
@@ -56,7 +56,7 @@ def process(
     size: tuple[int, int] | None = None,
     rate: float | None = None,
     count: int | None = None,
-    chunk: int = CHUNK,
+    chunk: int = 240,
     lead: int = 0,
     scale: float = 1.0,
     mean: Sequence[float] = (0.0,),
@@ -250,7 +250,7 @@ def _begin(settings: Settings, overwrite: bool) -> None:
             remove_unfinished(folder)
         return
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{str(out)!r} is there already: choose another name, or `overwrite` it (--overwrite)")
+        raise InputError(f"{str(out)!r} already exists: choose another name, or pass overwrite=True (--overwrite)")
     _clear(settings.work)  # without a plan nothing was done
     if not (settings.is_video or settings.is_one_file):
         out.mkdir(exist_ok=True)

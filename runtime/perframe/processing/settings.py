@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 from perframe.media.picture import PICTURES, VIDEOS
 from perframe.tensor import BackendType
 
-CHUNK = 240  # pictures
-
 
 class Chunk(NamedTuple):
     """Consecutive pictures: those of index `first` to `stop` - 1."""
@@ -41,7 +39,7 @@ class Settings:
     """Whether the result's pictures have their own times, as in a film of a variable rate."""
     lead: int = 0
     """Pictures before each chunk that the script sees too, but that are not written."""
-    chunk: int = CHUNK
+    chunk: int = 240
     count: int | None = None
     """Maximum number of pictures."""
     scale: float = 1.0

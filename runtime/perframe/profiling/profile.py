@@ -48,6 +48,9 @@ class Profile(ProfiledTimes):
     def __str__(self) -> str:
         return as_text(self)
 
+    def __repr__(self) -> str:
+        return "Profile(not begun)" if self._recorder is None else str(self)
+
     def _repr_html_(self) -> str:
         return preformatted(str(self))
 

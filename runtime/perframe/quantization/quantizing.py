@@ -41,7 +41,7 @@ def quantize(
     activations: str = "uint8",
     method: str = "min-max",
     per_tensor: bool = False,
-    block_size: int = BLOCK_SIZE,
+    block_size: int = 32,
     exclude: Iterable[str] = (),
     max_error: float | None = None,
     progress: Progress = lambda _what, _done: None,

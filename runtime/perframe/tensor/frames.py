@@ -13,6 +13,7 @@ WITHIN_A_MODEL = (
     "the model itself needs this value on the CPU before it can continue, so your readbacks do not help. Run the model "
     "on backend 'cpu', or cut it in two there (outputs=[...] of pf.load)"
 )
+BRIEF = 0.005  # seconds that a call may wait for the CPU inside a frame without a report
 frame_watchers: list[Callable[[int], None]] = []
 """Called with the number of each frame that begins, in any loop."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from perframe.errors import ClosedError, InputError
 from perframe.tensor.arithmetic import NoArithmetic
 from perframe.tensor.drawing import drawn
 from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape
-from perframe.tensor.frames import current_frame
+from perframe.tensor.frames import BRIEF, current_frame
 from perframe.tensor.readback import Pending, Readback
 from perframe.tensor.storage import HostStorage, Storage
 
@@ -130,10 +131,15 @@ class Tensor(NoArithmetic):
 
     def download_to_array(self) -> Array:
         """Return a copy of the values as an ndarray. Blocks until the values exist."""
-        storage = self.data_on_backend
+        storage, call = self.data_on_backend, "Tensor.download_to_array()"
         if storage.backend_type is not BackendType.CPU:
-            current_frame().blocking("Tensor.download_to_array()")
-        return storage.download(self.shape, self.dtype)
+            current_frame().blocking(call)
+            return storage.download(self.shape, self.dtype)
+        began = perf_counter()
+        array = storage.download(self.shape, self.dtype)
+        if perf_counter() - began > BRIEF:
+            current_frame().blocking(call)
+        return array
 
     def numpy(self) -> Array:
         """Return a copy of the values as an ndarray, like `download_to_array`. Blocks until the values exist."""

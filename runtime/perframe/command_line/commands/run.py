@@ -12,6 +12,7 @@ import typer
 from perframe.command_line import options
 from perframe.command_line.options import takes_key
 from perframe.command_line.terminal import Console, console, say_json, seconds_text, table
+from perframe.safety.names import shown
 
 Outputs = Mapping[str, Any]  # an array; a list of them for a sequence; None for an absent optional
 
@@ -34,7 +35,14 @@ def run(
 ) -> None:
     """Run a model once and show its outputs."""
     import perframe as pf
-    from perframe.command_line.sources import Normalization, loaded_model, model_inputs, parse_dims, parse_numbers
+    from perframe.command_line.sources import (
+        Normalization,
+        loaded_model,
+        model_inputs,
+        parse_dims,
+        parse_numbers,
+        random_inputs,
+    )
 
     if save is not None and save.suffix.lower() not in ("", ".npz"):
         raise typer.BadParameter(f"{save.name!r} is not an .npz; perframe process writes pictures", param_hint="--save")
@@ -43,6 +51,8 @@ def run(
     loaded = loaded_model(model, seed)
     normalization = Normalization(scale, parse_numbers(mean, "--mean"), parse_numbers(std, "--std"))
     arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed, normalization)
+    if names := random_inputs(loaded.inputs, given or ()):
+        typer.echo(shown(f"random inputs: {', '.join(names)} (set them with --input {names[0]}=FILE)"), err=True)
     begin = time.perf_counter()
     outputs = pf.run(loaded, arrays, backend=place, strict=strict, weights=weights, activations=activations)
     report = summary(outputs, place, load=begin - start, run=time.perf_counter() - begin)

@@ -37,6 +37,7 @@ START = 60.0  # seconds that a process may take to become ready
 REPLY = 60.0  # seconds for one kernel, some hundred times what it takes alone; then this process compiles the kernel
 NEWS = 5.0  # seconds between two reports of progress in the log
 STAY = 10.0  # seconds that a process waits at its end for its kernels: the next one would request them again
+SILENCE = 1.0  # seconds of these before the log reports them
 LAST = 60.0  # seconds that processes compile on for the cache after this process has ended
 
 
@@ -188,6 +189,19 @@ class Compilers:
         """Wait until all requested kernels are compiled, for `seconds` at most."""
         with self._changed:
             self._changed.wait_for(lambda: not self._open, seconds)
+
+    def stay(self) -> None:
+        """At exit, wait for the compilations under way, for `STAY` seconds at most. The log reports a long wait."""
+        with self._changed:
+            self._is_told, self._told_at = True, monotonic()  # no run is slower from here on
+        self.settle(min(SILENCE, STAY))
+        if self._open and STAY > SILENCE:
+            log.warning(
+                "waiting up to %d s for kernels that later runs need (%d left); press Ctrl-C to end now",
+                round(STAY - SILENCE),
+                len(self._open),
+            )
+            self.settle(STAY - SILENCE)
 
     def _feed(self) -> None:
         """Start a process, and feed it with compilations until there are none for a while or the process fails."""
@@ -366,7 +380,7 @@ def _leave(left: Compilers, process: int) -> None:
     if os.getpid() == process:
         with contextlib.suppress(KeyboardInterrupt):
             if not hasattr(sys, "last_type"):  # the error that ends it
-                left.settle(STAY)
+                left.stay()
         left.leave()
 
 
