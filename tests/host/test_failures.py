@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.host import App, Frame, KeyEvent, ManualClock, Script
+from perframe.host import App, Frame, KeyEvent, ManualClock, Script, watchdog
 from perframe.host.failures import of_user
 from perframe.host.surface import BlankSurface
 
@@ -188,3 +189,18 @@ def test_the_users_traceback_has_no_generated_frames_of_ours() -> None:
         names["fail"]()
     shown = of_user(caught.value.__traceback__)
     assert shown is not None and shown.tb_frame.f_code.co_filename == __file__ and shown.tb_next is None
+
+
+def test_the_watchdog_names_the_users_line_within_an_installed_package() -> None:
+    # NumPy calls the function again: its frame and the standard library's are above ours
+    seen: list[str] = []
+
+    def within(_: Any) -> float:
+        frame = inspect.currentframe()
+        assert frame is not None
+        seen.append(watchdog._line(frame.f_back))
+        return 0.0
+
+    np.apply_along_axis(within, 0, np.zeros((2, 1)))
+    assert seen[0].startswith("test_failures.py") and "in test_the_watchdog" in seen[0]
+    assert watchdog._line(None) == "its thread has ended"

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -142,12 +142,18 @@ def of_user(traceback: TracebackType | None) -> TracebackType | None:
     """The traceback without the frames of this package and of installed ones."""
     if traceback is None:
         return None
-    rest, frame = of_user(traceback.tb_next), traceback.tb_frame
-    file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
-    is_generated = file.startswith("<") and module.partition(".")[0] == "perframe"  # such as a dataclass's __init__
-    if is_generated or str(Path(file).resolve()).startswith((_PACKAGE, *_INSTALLED)):
+    rest = of_user(traceback.tb_next)
+    if not is_of_user(traceback.tb_frame):
         return rest
     return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
+
+
+def is_of_user(frame: FrameType) -> bool:
+    """Whether code is neither of this package nor installed."""
+    file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
+    if file.startswith("<"):  # of a shell or a notebook, of an import, or generated, as a dataclass's __init__ is
+        return not file.startswith("<frozen") and module.partition(".")[0] != "perframe"
+    return not str(Path(file).resolve()).startswith((_PACKAGE, *_INSTALLED))
 
 
 def show_user_alone(interrupt: KeyboardInterrupt) -> None:

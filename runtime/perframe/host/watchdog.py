@@ -13,12 +13,12 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+from perframe.host.failures import is_of_user
 from perframe.tensor.compilation import compiling
 
 log = logging.getLogger("perframe")
 
 SECONDS_OF_PATIENCE = 5.0
-_PACKAGE, _LIBRARY = str(Path(__file__).resolve().parents[1]), str(Path(traceback.__file__).resolve().parent)
 
 
 class Watchdog:
@@ -95,8 +95,10 @@ def _watch(watchdog: weakref.ref[Watchdog], ends: threading.Event) -> None:
 
 def _line(frame: Any) -> str:
     """The line that runs: the innermost one of the user's own code, if there is one."""
-    calls = traceback.extract_stack(frame) if frame is not None else []
-    first = max((index for index, call in enumerate(calls) if call.name == "loop_once"), default=-1) + 1
-    own = [call for call in calls[first:] if not call.filename.startswith((_PACKAGE, _LIBRARY, "<frozen"))]
-    call = (own or calls)[-1] if calls else None
-    return f"{Path(call.filename).name}, line {call.lineno}, in {call.name}" if call else "its thread has ended"
+    calls = [] if frame is None else list(traceback.walk_stack(frame))  # from the innermost
+    last = next((index for index, (call, _) in enumerate(calls) if call.f_code.co_name == "loop_once"), len(calls))
+    found = next((call for call in calls[:last] if is_of_user(call[0])), calls[0] if calls else None)
+    if found is None:
+        return "its thread has ended"
+    code = found[0].f_code
+    return f"{Path(code.co_filename).name}, line {found[1]}, in {code.co_name}"
