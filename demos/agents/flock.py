@@ -62,7 +62,7 @@ def wall(F: Any, at: Any, half: float) -> Any:
 
 
 def moved(F: Any, state: Any, action: Any, half: tuple[float, float], seconds: float) -> Any:
-    """The state so many seconds later. `action` is (worlds, creatures, 2), -1..1: how they turn, and speed up."""
+    """The state after these seconds. `action` is (worlds, creatures, 2), -1..1: how they turn, and speed up."""
     x, y, speed_x, speed_y = (state[:, row] for row in range(4))
     turn = action[..., 0] * (TURN * seconds)
     speed = F.sqrt(speed_x * speed_x + speed_y * speed_y + 1e-6)

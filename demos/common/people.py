@@ -41,7 +41,7 @@ SHIRTS: tuple[Color, ...] = (
 )  # fmt: skip
 STYLES = ("short", "long", "bun", "curls", "bald", "cap")
 EXTRAS = ("", "", "glasses", "beard", "moustache")
-FINE = 2  # pixels are drawn so many times finer, across and down, and then made smaller: smooth edges
+FINE = 2  # pixels are drawn finer by this factor, across and down, and then made smaller: smooth edges
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ BOARD = {
     "probabilities": (672, 452, 564, 176),
 }
 TITLES = {"ink": "draw here", "edges": "edges, 16 filters", "parts": "parts, 24 filters", "shapes": "shapes, 64"}
-# What the demo writes until the user does: a 3, and then a 2, each in so many frames.
+# What the demo writes until the user does: a 3, and then a 2. Each takes this number of frames.
 OWN = (
     "32,24 46,17 60,19 66,30 60,41 47,46 62,50 70,62 64,76 48,82 30,76",
     "32,28 42,18 57,17 67,27 64,42 50,58 32,79 50,78 70,79",

@@ -17,7 +17,7 @@ Point = tuple[float, float]
 
 
 def growth(steps: int) -> pf.Model:
-    """`state` → `grown`, so many steps later, and its `picture` (1, 4, height, width), colours multiplied by alpha."""
+    """`state` → `grown`, after these steps, and its `picture` (1, 4, height, width), colours multiplied by alpha."""
     rule = pf.load(resource("assets", "life", "life.onnx"))
     graph = pf.FunctionalGraph("growth")
     state = graph.add_input("float32", (1, CHANNELS, "height", "width"), "state")

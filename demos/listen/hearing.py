@@ -99,7 +99,7 @@ class Ear:
         self._memory: Mapping[str, pf.Tensor] = self._first
 
     def hear(self, chunk: Array) -> None:
-        """Hear so many samples: (CHUNK), -1..1. Only they go to the device."""
+        """Hear a chunk of samples: (CHUNK), -1..1. Only they go to the device."""
         self._workers.reverse()
         self._audio.reverse()
         self._audio[0].upload(chunk.reshape(1, CHUNK))

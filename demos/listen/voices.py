@@ -22,7 +22,7 @@ VOWELS = (  # the first three formants, in Hz: G. Peterson and H. Barney, Contro
 
 
 def made(seconds: float) -> int:
-    """Samples of so many seconds."""
+    """Samples of this number of seconds."""
     return round(seconds * RATE)
 
 

@@ -28,7 +28,7 @@ from perframe.tensor import DataType
 
 Array = NDArray[Any]
 
-MAX_TWICE = 4  # a body in so many others is imported once: each level doubles the imports of those within it
+MAX_TWICE = 4  # a body within this number of others is imported once: each level doubles the imports of those within it
 REPORTED = 64  # nodes between two reports of progress
 TRAINING = "it is for training, and perframe runs inference only: export the model without it"
 

@@ -10,7 +10,7 @@ from perframe.importers.onnx_node import Node, constant
 from perframe.ir import Value
 from perframe.tensor import DataType
 
-MAX_ZERO_POINTS = 1 << 20  # no product has so many rows
+MAX_ZERO_POINTS = 1 << 20  # no product has more rows
 
 
 @adapter("QuantizeLinear", "DequantizeLinear")

@@ -16,8 +16,8 @@ from perframe.ir.sizes.partial import PartialTensor
 from perframe.passes.match import constant_of
 from perframe.tensor import DataType
 
-MAX_BYTES = 64 << 20  # folding one layer may add at most so many bytes to a model,
-MAX_GROWTH = 4  # or make so many times the bytes that it reads: large weights of bytes become float32
+MAX_BYTES = 64 << 20  # that folding one layer may add to a model,
+MAX_GROWTH = 4  # or this multiple of the bytes that it reads: large weights of bytes become float32
 LEAST_WEIGHTS = 256  # elements; fewer are no weights
 
 

@@ -68,7 +68,7 @@ class _ChannelBlocks(Rewrite):
             self._add(Layer("FromBlocks", name, [source], [target], {"channels": channels}))
 
     def _blocks(self, value: NDArray[Any], rank: int) -> NDArray[Any] | None:
-        """A constant that is broadcast to so many dims, in blocks; None if its channels make no whole blocks."""
+        """A constant that is broadcast to this number of dims, in blocks; None if its channels make no whole blocks."""
         value = value.reshape((1,) * (rank - value.ndim) + value.shape)
         channels = value.shape[1]
         if channels == 1:

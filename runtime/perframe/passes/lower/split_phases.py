@@ -1,7 +1,7 @@
 """A transposed convolution becomes a convolution whose channels are then spread over the image.
 
 Output pixels whose coordinates have the same remainders by the stride are a phase. Each phase is a convolution with
-the weights of every so many-th tap; together they are one convolution with more channels. If the stride is 1, there is
+the weights of taps a stride apart; together they are one convolution with more channels. If the stride is 1, there is
 one phase, and nothing to spread.
 """
 

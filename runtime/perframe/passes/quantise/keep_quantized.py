@@ -28,7 +28,7 @@ from perframe.passes.quantise.quantization import (
 )
 from perframe.tensor import DataType
 
-MOST_LAYERS = 16  # a table replaces at most so many layers
+MOST_LAYERS = 16  # that one table replaces at most
 
 
 def run(model: Model, evaluate: Evaluate) -> int:

@@ -22,9 +22,9 @@ from perframe.safety.private_files import make_private, read_regular
 log = logging.getLogger("perframe")
 
 _MOST_BYTES = 1 << 20  # of a file of choices
-# The variants of each kernel; a GPU of an unknown vendor takes the first. A tile is "PIXELSxBLOCKSxROWS": an invocation
-# computes so many pixels of so many blocks of channels, and a work group of 64 has so many rows of other blocks. With
-# one row, all invocations of a group read the same weights. A map is small if one row leaves half of a group idle.
+# The variants of each kernel; a GPU of an unknown vendor takes the first. A tile is "PIXELSxBLOCKSxROWS": the pixels
+# and blocks of channels that an invocation computes, and the rows of other blocks that a work group of 64 has. With one
+# row, all invocations of a group read the same weights. A map is small if one row leaves half of a group idle.
 VARIANTS: Mapping[str, Sequence[str]] = {
     "reads": ("buffers", "views"),  # of whole texels on gpu_compute: from the buffer, or from a texture over it
     "lanes": ("64", "8", "1"),  # invocations that share a long row on gpu_compute, at most
@@ -35,7 +35,7 @@ VARIANTS: Mapping[str, Sequence[str]] = {
     "pointwise": ("4x4x1", "8x2x1", "4x2x1", "4x2x4"),
     "pointwise, small map": ("4x2x4", "4x4x1", "4x4x4", "8x2x1"),
     "window of 3 x 3": ("products", "points"),  # on gpu_compute: nine for each output, or Winograd's way
-    # a work group of so many lanes loads into shared memory what it needs, for so many pixels a lane at most
+    # LANESxPIXELS: a work group of these lanes loads into shared memory what it needs, for at most these pixels a lane
     "depthwise patch": ("320x4", "64x4", "none"),
     "depthwise patch, middle map": ("256x1", "64x4", "none"),
     "depthwise patch, small map": ("64x1", "64x4", "none"),
