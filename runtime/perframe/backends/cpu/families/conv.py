@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels.fields import BATCH_STEPS, CONV, DEPTHWISE
@@ -34,38 +34,39 @@ from perframe.layers.conv import Convolution
 WIDENS = True  # float16 is computed in float32
 
 ADDEND = 3  # the input that is added
+MOST_SEEN = 1 << 20  # elements that are copied for one of NumPy's products, if a row has no more
 
 
 def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Tap by tap: each is a matrix product of a group's channels."""
+    """Products of a group's weights by the windows of a few rows of pixels at a time."""
     x, w, b, addend, factor = inputs
     x = x if factor is None else x * factor
     window, groups, rank = form.window, form.groups, len(form.size)
-    last = [
-        (out - 1) * stride + (kernel - 1) * spread + 1
-        for out, stride, kernel, spread in zip(
-            form.output, window.strides, window.kernel, window.dilations, strict=True
-        )
-    ]
+    spans = [(kernel - 1) * spread + 1 for kernel, spread in zip(window.kernel, window.dilations, strict=True)]
+    last = [(out - 1) * stride + span for out, stride, span in zip(form.output, window.strides, spans, strict=True)]
     widths = [
-        (begin, max(0, need - size - begin)) for begin, need, size in zip(window.begin, last, form.size, strict=True)
+        (max(0, begin), max(0, need - size - begin))
+        for begin, need, size in zip(window.begin, last, form.size, strict=True)
     ]
-    padded = np.pad(x, [(0, 0), (0, 0), *((max(0, a), c) for a, c in widths)])
-    padded = padded.reshape(form.batch, groups, form.depth, *padded.shape[2:])
-    weights = w.reshape(groups, form.outputs // groups, form.depth, *window.kernel)
     # integers are summed in float64, which is fast, and exact for numbers of this size
     accumulate = np.float64 if x.dtype.kind in "iu" else accumulator(x.dtype)
-    padded, weights = padded.astype(accumulate, copy=False), weights.astype(accumulate, copy=False)
-    result = np.zeros((form.batch, groups, form.outputs // groups, *form.output), accumulate)
-    for tap in itertools.product(*(range(k) for k in window.kernel)):
-        cut = tuple(
-            slice(t * d + max(0, -begin), t * d + max(0, -begin) + (out - 1) * s + 1, s)
-            for t, d, out, s, begin in zip(
-                tap, window.dilations, form.output, window.strides, window.begin, strict=True
-            )
-        )
-        part = padded[(slice(None),) * 3 + cut]
-        result += np.einsum("ngc...,goc->ngo...", part, weights[(slice(None),) * 3 + tap], optimize=True)
+    padded: Any = np.pad(x, [(0, 0), (0, 0), *widths]).astype(accumulate, copy=False)
+    padded = padded.reshape(form.batch, groups, form.depth, *padded.shape[2:])
+    weights = w.astype(accumulate, copy=False).reshape(groups, form.outputs // groups, math.prod(w.shape[1:]))
+    result = np.empty((form.batch, groups, form.outputs // groups, *form.output), accumulate)
+    if result.size:
+        cut = tuple(slice(max(0, -begin), None) for begin in window.begin)
+        seen: Any = sliding_window_view(padded[(..., *cut)], spans, axis=tuple(range(3, 3 + rank)))
+        pixels = [slice(0, (out - 1) * step + 1, step) for out, step in zip(form.output, window.strides, strict=True)]
+        seen = seen[(..., *pixels, *(slice(None, None, spread) for spread in window.dilations))]
+        seen = np.moveaxis(seen, range(3 + rank, 3 + 2 * rank), range(3, 3 + rank))
+        sizes = form.batch, groups, weights.shape[-1]
+        rows = max(1, MOST_SEEN // max(1, math.prod(sizes) * math.prod(form.output[1:])))
+        for first in range(0, form.output[0], rows):
+            some = slice(first, first + rows)
+            of_rows = seen[(slice(None),) * (3 + rank) + (some,)]
+            made = result[:, :, :, some]
+            made[:] = np.matmul(weights, of_rows.reshape(*sizes, math.prod(made.shape[3:]))).reshape(made.shape)
     result = result.reshape(form.batch, form.outputs, *form.output)
     if b is not None:
         result = result + b.reshape(-1, *(1,) * rank)
