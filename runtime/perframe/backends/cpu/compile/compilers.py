@@ -37,7 +37,7 @@ START = 60.0  # seconds that a process may take to become ready
 REPLY = 60.0  # seconds for one kernel, some hundred times what it takes alone; then this process compiles the kernel
 NEWS = 5.0  # seconds between two reports of progress in the log
 STAY = 10.0  # seconds that a process waits at its end for its kernels: the next one would request them again
-SILENCE = 1.0  # seconds of these before the log reports them
+SILENCE = 1.0  # seconds that compilers may take, at the end or before it, without a report in the log
 LAST = 60.0  # seconds that processes compile on for the cache after this process has ended
 
 
@@ -115,7 +115,7 @@ class Compilers:
         self._left = False  # whether this process has ended
         self._asked = 0  # the number of kernels that this process has requested
         self._is_told, self._told_at = False, 0.0  # whether the log has reported the begin, and the last report's time
-        self._seconds = 0.0  # that the latest kernel took
+        self._seconds = 0.0  # that a kernel took at most
 
     def request(self, name: str, text: str, path: Path) -> Compilation | None:
         """Begin to compile a kernel, to be written to `path`. Return None where no process can be started."""
@@ -153,7 +153,8 @@ class Compilers:
         now = monotonic()
         with self._changed:
             if not self._is_told:
-                if not self._seconds or not self._open:  # a first kernel tells how long the others will take
+                # the first kernels tell how long the others will take; a small one alone would promise too much
+                if not self._seconds or not self._open or compiling.seconds < SILENCE:
                     return
                 self._is_told, self._told_at = True, now
                 left = max(1, round(len(self._open) * self._seconds / max(1, self._feeders)))
@@ -212,7 +213,7 @@ class Compilers:
                 reply, began = None, monotonic()
                 try:
                     reply = _ask(process, compilation)
-                    self._seconds = monotonic() - began
+                    self._seconds = max(self._seconds, monotonic() - began)
                 finally:
                     self._finish(compilation, *(reply or (None, "")))
                 if reply is None and not self._left:
