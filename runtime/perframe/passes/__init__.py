@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import cycle
 from types import ModuleType
 
 from perframe.errors import InputError, ModelError
@@ -238,22 +239,20 @@ def optimize(
     guard, origins = Guard(model, evaluate, "to optimize it", _added), Origins(model) if explain else None
     before = size = measure(model)
     with model.remembering():
-        changed = True
-        while changed:
-            changed = False
-            for index, name in enumerate(names):
-                if number == stop_after:
-                    break
-                progress(f"optimizes {len(model.layers)} layers: {name}", index / len(names))
-                with noting() as refusals:
-                    changes = guard.run(name, load_pass(name))
-                after = size
-                if changes:
-                    changed, number, after = True, number + 1, measure(model, counts=explain)
-                    if origins is not None:
-                        origins.follow()
-                runs.append(PassReport(number if changes else 0, name, changes, size, after, tuple(refusals)))
-                size = after
+        idle = 0  # the passes that ran since the last change
+        for index, name in cycle(enumerate(names)):
+            if idle == len(names) or number == stop_after:
+                break
+            progress(f"optimizes {len(model.layers)} layers: {name}", index / len(names))
+            with noting() as refusals:
+                changes = guard.run(name, load_pass(name))
+            idle, after = idle + 1, size
+            if changes:
+                idle, number, after = 0, number + 1, measure(model, counts=explain)
+                if origins is not None:
+                    origins.follow()
+            runs.append(PassReport(number if changes else 0, name, changes, size, after, tuple(refusals)))
+            size = after
     model.optimized = number != stop_after
     after = size if explain or size is before else measure(model)
     origin, gone = ((), ()) if origins is None else origins.result()
