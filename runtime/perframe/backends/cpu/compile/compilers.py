@@ -37,6 +37,7 @@ START = 60.0  # seconds that a process may take to become ready
 REPLY = 60.0  # seconds for one kernel, some hundred times what it takes alone; then this process compiles the kernel
 NEWS = 5.0  # seconds between two reports of progress in the log
 STAY = 10.0  # seconds that a process waits at its end for its kernels: the next one would request them again
+TELLING = 3  # kernels whose times tell how long the others will take
 SILENCE = 1.0  # seconds that compilers may take, at the end or before it, without a report in the log
 LAST = 60.0  # seconds that processes compile on for the cache after this process has ended
 
@@ -153,8 +154,9 @@ class Compilers:
         now = monotonic()
         with self._changed:
             if not self._is_told:
-                # the first kernels tell how long the others will take; a small one alone would promise too much
-                if not self._seconds or not self._open or compiling.seconds < SILENCE:
+                # the slowest of some kernels tells how long the others will take: the first one may be small
+                few = compiling.compiled < min(TELLING, compiling.requested - 1)
+                if few or not self._seconds or not self._open or compiling.seconds < SILENCE:
                     return
                 self._is_told, self._told_at = True, now
                 left = max(1, round(len(self._open) * self._seconds / max(1, self._feeders)))
