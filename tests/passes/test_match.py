@@ -12,6 +12,7 @@ from perframe.backends import evaluator
 from perframe.ir import Layer, Value
 from perframe.ir.declaration import Declaration
 from perframe.ir.inference import Inference
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.passes import load_pass
 from small import load, node, specs
 
@@ -112,6 +113,15 @@ def test_a_copy_shares_nothing_but_arrays() -> None:
     copy.inputs[0].declared = None
     assert model.layers[0].op == "Add" and model.inputs[0].declared is not None
     assert copy.constants["w"] is model.constants["w"] and copy.value("w") is not model.value("w")
+
+
+def test_a_copy_has_the_shapes_of_its_own_inputs() -> None:
+    model = chain(3, "Relu")
+    model.infer()
+    copy = model.copy()
+    given = copy.inputs[0]
+    given.declared = given.spec.with_shape(DynamicTensorShape([7, 4]))
+    assert (str(copy.outputs[0].producer.output.spec.shape), str(specs(model)["v2"].shape)) == ("(7, 4)", "(n, 4)")
 
 
 def test_the_same_is_not_inferred_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -315,7 +315,9 @@ def _spec_of(value: Value) -> PartialTensor:
 
 def _copy(value: Value) -> Value:
     copy = Value(value.name, constant=value.constant)
-    copy.declared, copy._spec = value.declared, value._spec
+    copy.declared = value.declared
+    if value.constant is not None:
+        copy._spec = value._spec  # other specs change if the inputs of the copy are declared anew
     return copy
 
 
