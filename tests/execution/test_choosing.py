@@ -102,7 +102,7 @@ def test_the_command_line_says_what_auto_is(
     done = CliRunner().invoke(app, ["run", str(path), "--json"])
     assert done.exit_code == 0, done.output
     chosen = choosing.choose_backend().backend
-    assert json.loads(done.output)["backend"] == chosen
+    assert json.loads(done.stdout)["backend"] == chosen
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     assert check_backends(["auto"]) == [chosen]
     assert f"backend: {chosen}, because" in capsys.readouterr().err

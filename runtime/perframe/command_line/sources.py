@@ -55,7 +55,7 @@ def named_model(name: str, seed: int = 0) -> Path | bytes:
         return MODELS[name].path
     raise MissingFileError(
         f"there is no model or file {name!r:.300}; models that ship with perframe: {known()}. light_NAME is a model of "
-        "the onnx package; set PERFRAME_MODELS to the folders of your own models"
+        "the onnx package; set PERFRAME_MODELS to the folders with your models"
     )
 
 
