@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
@@ -15,7 +15,7 @@ from perframe.ir import Model, Value
 from perframe.ir.sizes.open_dims import OpenDims
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.plan.plan import LEAST_LENT
-from perframe.tensor import Array, DataType, Tensor
+from perframe.tensor import Array, DataType, Tensor, TensorShape
 
 Given = Tensor | ArrayLike
 
@@ -23,16 +23,18 @@ Given = Tensor | ArrayLike
 class Inputs:
     """Gathers and checks the inputs of runs. It skips most checks where a frame's inputs are like the last frame's."""
 
-    def __init__(self, model: Model, cast: bool = False) -> None:
-        self._cast = cast  # whether values may be rounded to the declared dtypes
-        self._model, self._names = model.name, [value.name for value in model.inputs]
-        self._declared, self._known = model.inputs, frozenset(self._names)
+    def __init__(self, model: Model, cast: bool = False, states: Collection[str] = ()) -> None:
+        """`cast` says that values may be rounded to the declared dtypes. The caller gives no `states`."""
+        self._cast, self._states = cast, states
+        self._declared = [value for value in model.inputs if value.name not in states]
+        self._model, self._names = model.name, [value.name for value in self._declared]
+        self._known = frozenset(self._names)
         self._fixed_inputs = model.fixed_inputs
         self._kept: dict[str, Given] = {}
         self._kinds: list[tuple[Any, ...]] = []  # types and dtypes of the last inputs that needed no conversion
         self._shapes: list[Any] = []  # the shapes of these inputs
         # inputs whose ranks are declared. A dim is (which, axis): `_fixed` lists fixed dims, `_alike` pairs of one name
-        self._shaped = [value for value in model.inputs if value.kind == "tensor" and value.shape is not None]
+        self._shaped = [value for value in self._declared if value.kind == "tensor" and value.shape is not None]
         shapes = [value.shape or () for value in self._shaped]
         self._ranks = [*map(len, shapes)]
         dims = [(which, axis) for which, rank in enumerate(self._ranks) for axis in range(rank)]
@@ -46,6 +48,8 @@ class Inputs:
             if not 0 <= name < len(self._names):
                 raise InputError(f"{self._model} has {len(self._names)} inputs, none at index {name}")
             return self._declared[name]
+        if name in self._states:
+            raise InputError(f"{self._model} carries its input {name!r} itself: reset({{{name!r}: array}}) sets it")
         if name not in self._known:
             listed = ", ".join(map(str, self._declared)) or "none"
             if name in self._fixed_inputs:
@@ -55,6 +59,17 @@ class Inputs:
                 )
             raise InputError(f"{self._model} has no input {name!r}; its inputs are {listed}")
         return self._declared[self._names.index(name)]
+
+    def concrete(self, name: str | int, shape: tuple[int, ...] | None) -> tuple[Value, TensorShape]:
+        """Return an input and the shape of its values, which `shape` gives where dims are open. Raises InputError."""
+        value = self.value(name)
+        dims = shape if shape is not None else value.shape
+        wanted = DynamicTensorShape(dims or ())
+        if dims is None or not wanted.is_static:
+            raise InputError(f"input {value} has open dims: pass its shape, as in shape=(1, 3, 360, 640)")
+        if value.shape is not None and not value.shape.accepts(wanted.to_shape()):
+            raise InputError(f"input {value} cannot have the shape {wanted}")
+        return value, wanted.to_shape()
 
     def keep(self, name: str | int, value: Given) -> None:
         """Keep a value for an input of all later runs."""
@@ -84,7 +99,7 @@ class Inputs:
             self._shapes = shapes
             return given
         checked = {
-            value.name: _checked(self._model, value, one, self._cast)
+            value.name: checked_input(self._model, value, one, self._cast)
             for value, one in zip(self._declared, values, strict=True)
         }
         self._check_named(checked)
@@ -131,7 +146,7 @@ def hold(
             values[name] = copied(value)
 
 
-def _checked(model: str, value: Value, given: Any, cast: bool) -> Any:
+def checked_input(model: str, value: Value, given: Any, cast: bool) -> Any:
     """Return an input as a tensor or an array. Raises InputError where its dtype or shape does not fit the model."""
     if value.kind == "sequence" or (value.kind == "optional" and isinstance(given, list)):
         return [np.asarray(item) for item in given]

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from perframe.backends import (
+    evaluator,
+    expect_kernels,
+    host_runner,
+    job_scheduler,
+    open_backend,
+    waiting_for_kernels,
+)
+from perframe.backends.precision import Precision
 from perframe.backends.protocol import Backend
 from perframe.errors import InputError
-from perframe.execution.layer_check import LayerCheck
+from perframe.execution.layer_check import FLOATS, HALVES, LayerCheck
+from perframe.graphics import GLContext
 from perframe.importers.loading import load
 from perframe.ir import Evaluate, Model
-from perframe.tensor import BackendType, Tensor
+from perframe.passes.prepared import prepared
+from perframe.tensor import BackendType, Tensor, checks
 from perframe.tensor.frames import WITHIN_A_MODEL, current_frame
 
 Values = dict[str, Any]  # Tensors and arrays; lists for sequences, None for empty optionals
@@ -32,6 +44,22 @@ class Machine:
     in_job: Callable[[Callable[[], None]], Any]  # begins a job
     strict: bool
     check: LayerCheck | None = None  # receives each model and all values of its run; with a check, runs keep all values
+
+
+def open_machine(
+    backend_type: BackendType, ctx: GLContext | None, precision: Precision, strict: bool, check: LayerCheck | None
+) -> Machine:
+    """Open a backend, and the CPU beside it. Raises BackendError."""
+    with waiting_for_kernels(check is not None or checks.enabled()):
+        backend = open_backend(backend_type, ctx, precision)
+        host = backend if backend_type is BackendType.CPU else open_backend(BackendType.CPU)
+    if host is backend:
+        expect_kernels()
+    evaluate = evaluator()
+    if check is None and checks.enabled():
+        check = LayerCheck(evaluate, backend_type, True, HALVES if precision.has_halves else FLOATS)
+    prepare = partial(prepared, evaluate=evaluate, backend_type=backend_type)
+    return Machine(backend, host, evaluate, host_runner(), prepare, job_scheduler(), strict, check)
 
 
 def downloaded(value: Any, by: str = "") -> Any:

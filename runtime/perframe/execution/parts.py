@@ -18,6 +18,7 @@ from perframe.execution.report import MemoryUse
 from perframe.execution.static_branches import Branches, Decisions, follow_shapes
 from perframe.ir import Layer, Model, Subgraph, Value
 from perframe.plan.budget import Budget, Stopwatch
+from perframe.plan.plan import NO_TARGETS, Target
 
 _partitions: weakref.WeakKeyDictionary[Model, list[Subgraph | Layer]] = weakref.WeakKeyDictionary()
 MAX_CHOSEN = 256  # sets of input shapes whose branch decisions are remembered
@@ -54,8 +55,9 @@ Part = PlannedPart | ControlPart | HostPart
 class Parts:
     """All parts of a model, or of the body of a loop or a branch."""
 
-    def __init__(self, model: Model, machine: Machine) -> None:
-        self._machine, self._check = machine, machine.check
+    def __init__(self, model: Model, machine: Machine, targets: Mapping[str, Target] = NO_TARGETS) -> None:
+        """`targets` decide where the model's outputs are written."""
+        self._machine, self._check, self._targets = machine, machine.check, targets
         self._branches = Branches(model, machine.evaluate) if follow_shapes(model) else None
         self._chosen_for: dict[Any, Parts | None] = {}  # by the inputs' shapes
         self._decided: dict[Decisions, Parts] = {}
@@ -63,7 +65,7 @@ class Parts:
         prepared = machine.prepare(model)
         self.outputs = prepared.outputs
         self.model = prepared if machine.check is None else with_all_values(prepared)
-        self._parts = [_part_of(layers, machine) for layers in partition(self.model)]
+        self._parts = [_part_of(layers, machine, targets) for layers in partition(self.model)]
         self._output_names = prepared.output_names
         # planned parts hold their own constants; these are for layers on the host and for outputs
         read = {value for layer in self.model.layers if layer.declaration.on_host for value in layer.operands}
@@ -141,7 +143,7 @@ class Parts:
         if key not in self._chosen_for:
             decisions, model = self._branches.decide(key)
             if decisions and decisions not in self._decided:
-                self._decided[decisions] = Parts(model, self._machine)
+                self._decided[decisions] = Parts(model, self._machine, self._targets)
             if len(self._chosen_for) >= MAX_CHOSEN:
                 self._chosen_for.clear()
             self._chosen_for[key] = self._decided.get(decisions)
@@ -224,9 +226,9 @@ def _subgraph(model: Model, layers: Sequence[Layer], later: Sequence[Layer]) -> 
     return Subgraph(model.name, inputs, outputs, layers)
 
 
-def _part_of(layers: Subgraph | Layer, machine: Machine) -> Part:
+def _part_of(layers: Subgraph | Layer, machine: Machine, targets: Mapping[str, Target]) -> Part:
     if isinstance(layers, Subgraph):
-        return PlannedPart(layers, machine)
+        return PlannedPart(layers, machine, targets)
     if layers.family == "control":
         return ControlPart(layers, machine, {name: Parts(body, machine) for name, body in layers.bodies.items()})
     return HostPart(layers, machine)

@@ -25,7 +25,7 @@ from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.plan.analysis import Analysis
 from perframe.plan.budget import Budget, Position, Stopwatch
 from perframe.plan.constants import ConstantPool
-from perframe.plan.plan import Plan
+from perframe.plan.plan import NO_TARGETS, Plan, Target
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
 from perframe.tensor import Array, Tensor
@@ -50,8 +50,8 @@ def _templates_of(part: Subgraph, backend: Backend) -> Templates | None:
 class PlannedPart:
     """Layers whose shapes follow from the shapes of their inputs, with one plan for each set of input shapes."""
 
-    def __init__(self, model: Subgraph, machine: Machine) -> None:
-        self.model, self._machine = model, machine
+    def __init__(self, model: Subgraph, machine: Machine, targets: Mapping[str, Target] = NO_TARGETS) -> None:
+        self.model, self._machine, self._targets = model, machine, targets
         self._constants = ConstantPool(model.constants)
         self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by input shapes; the plan that ran last is at the end
         self._evicted: list[Plan] = []  # plans to free when their last runs are over
@@ -65,7 +65,7 @@ class PlannedPart:
     def run_whole(self, values: Values) -> None:
         """Bind, submit, and add the outputs, whose values may still be pending."""
         plan = self._plan_for(values)
-        plan.bind(values)
+        plan.bind(values, targets=self._targets)
         for segment in plan.segments:
             segment.run_whole()
         values.update(plan.outputs)
@@ -74,7 +74,7 @@ class PlannedPart:
         """Submit the steps of one layer at a time, and yield its name."""
         held: list[Tensor] = []
         plan = self._plan_for(values)
-        plan.bind(values, held)
+        plan.bind(values, held, self._targets)
         for segment in plan.segments:
             begin = 0
             while begin < len(segment):
@@ -95,7 +95,7 @@ class PlannedPart:
                 yield
                 watch.lap()
         plan = self._plan_for(values)
-        plan.bind(values, held)
+        plan.bind(values, held, self._targets)
         budget.spend(watch.lap(), "the inputs")
         for segment in plan.segments:
             at: Position = 0, 0

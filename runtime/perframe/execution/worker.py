@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
+from types import MappingProxyType
 from typing import IO, Any, Protocol, TypeVar, overload
 
-from perframe.backends import (
-    BackendName,
-    evaluator,
-    expect_kernels,
-    host_runner,
-    job_scheduler,
-    kernel_progress,
-    open_backend,
-    settle_kernels,
-    waiting_for_kernels,
-)
+from perframe.backends import BackendName, kernel_progress, settle_kernels
 from perframe.backends import backend_type as backend_type_of
 from perframe.backends.precision import Precision
 from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
 from perframe.execution.inputs import Given, Inputs, hold
-from perframe.execution.layer_check import FLOATS, HALVES, LayerCheck
-from perframe.execution.machine import Machine, Values, as_output, downloaded, loaded
+from perframe.execution.layer_check import LayerCheck
+from perframe.execution.machine import Values, downloaded, loaded, open_machine
+from perframe.execution.outputs import Outputs
 from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport, Steps
+from perframe.execution.states import States
 from perframe.execution.warming import Warming, check_budget
 from perframe.graphics import GLContext
 from perframe.ir import Model
-from perframe.ir.sizes.partial import DynamicTensorShape
-from perframe.passes.prepared import prepared
 from perframe.plan.budget import Budget, Spent
 from perframe.plan.plan import Fallback
-from perframe.tensor import BackendType, DataType, Tensor, checks
+from perframe.tensor import BackendType, DataType, Tensor
 from perframe.tensor.locks import new_lock
 
 T = TypeVar("T")
 END = object()
+_ENDED = "another run began, or a reset, before this one ended: begin it again"
 
 
 class Watcher(Protocol):
@@ -78,6 +69,8 @@ class Worker:
 
     A worker on a GPU may keep `weights`, and the values between layers, which are `activations`, in "float16": that
     takes half of the memory. Its arithmetic, inputs and outputs stay float32. The page "GPU backends" lists the errors.
+
+    `carry` maps outputs to inputs: the value of the output is the next run's input. These states stay on the device.
     """
 
     def __init__(
@@ -90,6 +83,7 @@ class Worker:
         cast: bool = False,
         weights: str = DataType.FLOAT32,
         activations: str = DataType.FLOAT32,
+        carry: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         model = loaded(model)
         if model.check_file is not None:
@@ -98,27 +92,16 @@ class Worker:
         self._lock = new_lock()
         self.backend_type = backend_type_of(backend, ctx)
         self._closed = False
-        precision = Precision(weights, activations)
-        with waiting_for_kernels(check is not None or checks.enabled()):
-            self._backend = open_backend(self.backend_type, ctx, precision)
-            self._host = self._backend if self.backend_type is BackendType.CPU else open_backend(BackendType.CPU)
+        machine = open_machine(self.backend_type, ctx, Precision(weights, activations), strict, check)
+        self._backend, self._host, self._check = machine.backend, machine.host, machine.check
         self._guarded = self._backend.guarded if isinstance(self._backend, Guarding) else None
-        if self._host is self._backend:
-            expect_kernels()
-        evaluate = evaluator()
-        if check is None and checks.enabled():
-            check = LayerCheck(evaluate, self.backend_type, True, HALVES if precision.has_halves else FLOATS)
-        self._check = check
-        opened = self._backend, self._host, evaluate, host_runner()
-        prepare = partial(prepared, evaluate=evaluate, backend_type=self.backend_type)
-        machine = Machine(*opened, prepare, job_scheduler(), strict, check)
-        self.parts = Parts(model, machine)  # public for tools that look at plans
-        self._outputs: dict[str, Any] | None = None
+        self._states = States(model, carry, self._backend, cast)
+        self._outputs = Outputs(model, self._states.targets, self._backend, self._host)
+        self.parts = Parts(model, machine, self._outputs.targets)  # public for tools that look at plans
         self._runs = 0
         self._warming: Warming | None = None
         self._warming_lock = new_lock()
-        self._inputs = Inputs(model, cast)
-        self._output_names = model.output_names
+        self._inputs = Inputs(model, cast, self._states.sources)
 
     # --- inputs ---
 
@@ -133,14 +116,7 @@ class Worker:
 
         `shape` is required where the model leaves dims open.
         """
-        value = self._inputs.value(name)
-        dims = shape if shape is not None else value.shape
-        concrete = DynamicTensorShape(dims or ())
-        if dims is None or not concrete.is_static:
-            raise InputError(f"input {value} has open dims: pass its shape, as in shape=(1, 3, 360, 640)")
-        if value.shape is not None and not value.shape.accepts(concrete.to_shape()):
-            raise InputError(f"input {value} cannot have the shape {concrete}")
-        made = concrete.to_shape()
+        value, made = self._inputs.concrete(name, shape)
         return Tensor.over(self._backend.alloc(made, value.dtype), made, value.dtype, value.name)
 
     # --- runs ---
@@ -154,15 +130,14 @@ class Worker:
         """
         self._lock.acquire()  # by hand, in half of the time of `with`
         try:
-            self._check_open()
-            values = self._inputs.gather(inputs, named)
+            values = self._gather(inputs, named)
             self._begin_run()
             if self._guarded is None:
                 self.parts.run_whole(values)
             else:
                 with self._guarded():
                     self.parts.run_whole(values)
-            self._keep_outputs(values)
+            self._end_run(values)
         finally:
             self._lock.release()
         return self
@@ -186,8 +161,7 @@ class Worker:
         iterator then raises InputError.
         """
         with self._lock:
-            self._check_open()
-            values = self._inputs.gather(inputs, named)
+            values = self._gather(inputs, named)
             hold(values, self.parts.hold, self._guarded)
         if budget_ms is None:
             return self._steps(values, self.parts.advance(values))
@@ -214,8 +188,7 @@ class Worker:
             check_budget(budget_ms)
         end = None if budget_ms is None else perf_counter() + budget_ms / 1000
         with self._lock:
-            self._check_open()
-            values = self._inputs.gather(inputs, named)
+            values = self._gather(inputs, named)
         shapes = {name: getattr(value, "shape", None) for name, value in values.items()}
         with self._warming_lock:  # threads take turns
             warming, self._warming = self._warming, None
@@ -229,7 +202,7 @@ class Worker:
                     self._warming = warming
                     return False
         if end is None:
-            for output in (self._outputs or {}).values():
+            for output in self._outputs.last.values():
                 downloaded(output, "Worker.warmup()")
             settle_kernels()
         return self.ready
@@ -243,15 +216,17 @@ class Worker:
                 if next(steps, None) is None:
                     break
             yield 0
-        yield from (self._runs for _ in self._steps(values, self.parts.advance(values)))
+        yield from (self._runs for _ in self._steps(values, self.parts.advance(values), trial=True))
         if not self.ready:
             while not self.ready:
                 yield None
-            yield from (self._runs for _ in self._steps(values, self.parts.advance(values)))
+            yield from (self._runs for _ in self._steps(values, self.parts.advance(values), trial=True))
 
-    def _steps(self, values: Values, steps: Iterator[T]) -> Iterator[T]:
-        """Take a step of a run at a time, and keep its outputs after the last."""
+    def _steps(self, values: Values, steps: Iterator[T], trial: bool = False) -> Iterator[T]:
+        """Take a step of a run at a time, and keep its outputs after the last. A trial leaves the states alone."""
         with self._lock:
+            self._check_open()
+            self._states.add(values)  # as they are now
             self._begin_run()
             run = self._runs
             step = self._next_of(steps)
@@ -260,10 +235,21 @@ class Worker:
             with self._lock:
                 self._check_open()
                 if run != self._runs:
-                    raise InputError(f"{self.model.name}: another run began before this one ended: begin it again")
+                    raise InputError(
+                        f"{self.model.name}: another run began, or a reset, before this one ended: begin it again"
+                    )
                 step = self._next_of(steps)
         with self._lock:
-            self._keep_outputs(values)
+            self._end_run(values, trial)
+
+    def _gather(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> Values:
+        """Return the inputs of a run, states among them."""
+        self._check_open()
+        values = self._inputs.gather(inputs, named)
+        if self._outputs.targets:
+            self._states.add(values)
+            self._outputs.check_inputs(values)
+        return values
 
     def _begin_run(self) -> None:
         self._runs += 1
@@ -279,34 +265,53 @@ class Worker:
         with self._guarded():
             return next(steps, END)
 
-    def _keep_outputs(self, values: Values) -> None:
-        outputs = {name: values[name] for name in self._output_names}
-        for name, value in outputs.items():
-            if type(value) is not Tensor:
-                outputs[name] = as_output(name, value)
-        self._outputs = outputs
+    def _end_run(self, values: Values, trial: bool = False) -> None:
+        if not trial:
+            self._states.end(values)
+        self._outputs.keep(values)
         self._backend.flush()
         for watcher in watchers:
             watcher.run_submitted(self)
+
+    # --- outputs and states ---
 
     def peek_output(self, name: str | int | None = None) -> Tensor:
         """Return an output of the last run: by name, by index, or the first. Its values may still be pending.
 
         The worker owns it. A sequence is a list of tensors, and an empty optional is None.
         """
-        if self._outputs is None:
+        self._check_open()
+        return self._outputs.last[self._outputs.name(name)]  # type: ignore[no-any-return]
+
+    def bind_output(self, name: str | int, tensor: Tensor | None) -> None:
+        """Let later runs write an output into `tensor`, which moves to the worker's backend. None ends that.
+
+        Raises InputError for an unknown name; runs raise it if the output has another shape or dtype.
+        """
+        with self._lock:
             self._check_open()
-            raise InputError(f"{self.model.name} has no outputs before the first schedule()")
-        names = self._output_names
-        if name is None:
-            name = 0
-        if isinstance(name, int):
-            if not -len(names) <= name < len(names):
-                raise InputError(f"{self.model.name} has {len(names)} outputs, none at index {name}")
-            name = names[name]
-        if name not in names:
-            raise InputError(f"{self.model.name} has no output {name!r}; its outputs are {', '.join(names)}")
-        return self._outputs[name]  # type: ignore[no-any-return]
+            self._outputs.bind(name, tensor)
+
+    def copy_output(self, name: str | int, tensor: Tensor) -> None:
+        """Copy an output of the last run into `tensor`. Raises InputError for another shape or dtype."""
+        with self._lock:
+            self._check_open()
+            self._outputs.copy(name, tensor)
+
+    def state(self, name: str | None = None) -> Tensor:
+        """Return the first state, or that of an input. Later runs overwrite it. Raises InputError for another name."""
+        with self._lock:
+            self._check_open()
+            return self._states.value(name)
+
+    def reset(self, state: Any = None) -> None:
+        """Begin anew, with zeros or with copies of the values in a dict from inputs to arrays or tensors. A single state
+        may be given alone. A run under way ends without a result.
+        """
+        with self._lock:
+            self._check_open()
+            self._states.reset(state)
+            self._runs += 1
 
     @property
     def ready(self) -> bool:
@@ -373,11 +378,13 @@ class Worker:
             if self._closed:
                 return
             self._closed = True
-            self._outputs = self._warming = None
+            self._warming = None
+            self._outputs.forget()
             self._host.wait_for_jobs()
             for watcher in watchers:
                 watcher.worker_ends(self)
             self.parts.release()
+            self._states.release()
             self._backend.free_dropped()
 
     def __enter__(self) -> Worker:

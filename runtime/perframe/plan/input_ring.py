@@ -24,7 +24,7 @@ class InputRing:
         self.name, self.dtype, self.reader = operand.name, operand.dtype, reader
         self.planned = self.bound = operand.storage
         self._operand, self._owned = operand, owned
-        self._storages = [_private(operand.storage)]
+        self._storages, self._capacity = [_private(operand.storage)], operand.storage.max_capacity
         self.reserved: dict[int, weakref.ref[Tensor]] = {}  # values of later runs, by the ids of storages
 
     def __len__(self) -> int:
@@ -34,6 +34,18 @@ class InputRing:
     def binds_foreign(self) -> bool:
         """Whether steps read a storage that does not belong to the plan."""
         return self.bound not in self._storages
+
+    @property
+    def is_spare(self) -> bool:
+        """Whether no later run has a value in the planned storage, and it is still in the ring."""
+        return self.planned in self._storages and id(self.planned) not in self.reserved
+
+    def drop(self, storage: Storage) -> None:
+        """Leave a storage to others. The ring adds another when it needs one."""
+        if storage in self._storages:
+            self._storages.remove(storage)
+            if isinstance(storage, HostStorage):
+                storage.is_private = False
 
     def next(self, shape: Sequence[int]) -> Storage:
         """Return storage for a value of this shape. If too many runs are under way, return the oldest storage; the
@@ -54,7 +66,7 @@ class InputRing:
         for storage in storages:
             if not storage.busy and not (reserved and id(storage) in reserved):
                 return storage
-        size = len(storages) * storages[0].max_capacity * self.dtype.numpy.itemsize
+        size = len(storages) * self._capacity * self.dtype.numpy.itemsize
         if len(storages) < MIN_IN_FLIGHT or (len(storages) < MAX_IN_FLIGHT and size < SMALL_INPUTS):
             return self._add(shape)
         return None
@@ -67,7 +79,7 @@ class InputRing:
         return tensor
 
     def _add(self, shape: Sequence[int]) -> Storage:
-        storage = _private(self._storages[0].like(shape, self.dtype))
+        storage = _private(self.planned.like(shape, self.dtype))
         self._storages.append(storage)
         self._owned.append(storage)
         return storage

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,10 +15,24 @@ from perframe.backends.protocol import Backend, Workspace
 from perframe.errors import InputError
 from perframe.plan.input_ring import InputRing
 from perframe.plan.segments import Segment, Transfer
-from perframe.tensor import Storage, Tensor, TensorShape
+from perframe.tensor import DataType, Storage, Tensor, TensorShape
 from perframe.tensor.guarded import guard
 
 LEAST_LENT = 128 << 10  # bytes: to copy a smaller array takes no longer than to bind it
+
+
+class Target(Protocol):
+    """Decides where the runs of any plan write an output."""
+
+    source: str  # the input that later reads the values; empty if none does
+
+    def storage(self, name: str, spares: Sequence[Storage], shape: TensorShape, dtype: DataType) -> Storage:
+        """Return storage for the output of the next run: one of the plan's own `spares`, or another. The first spare is
+        the storage with which the output was planned.
+        """
+
+
+NO_TARGETS: Mapping[str, Target] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -53,6 +68,8 @@ class Plan:
         self._access = only.access if isinstance(only, Segment) else None
         self.workspaces, self._owned = workspaces, owned
         self._rings = [InputRing(operand, reader, owned) for operand, reader in inputs if operand.has_storage]
+        self._planned = {name: tensor.data_on_backend for name, tensor in outputs.items()}
+        self._written = dict(self._planned)  # the storages that steps write now
         self.nanoseconds = 0  # the time that planning took
         self._has_begun = False  # whether a run has begun
         self.fallbacks: Sequence[Fallback] = ()
@@ -88,17 +105,25 @@ class Plan:
         """The bytes of all values within a run."""
         return sum(workspace.size for workspace in self.workspaces)
 
-    def bind(self, values: Mapping[str, Any], held: list[Tensor] | None = None) -> None:
+    def bind(
+        self,
+        values: Mapping[str, Any],
+        held: list[Tensor] | None = None,
+        targets: Mapping[str, Target] = NO_TARGETS,
+    ) -> None:
         """Bind the inputs of the next run: tensors that steps can read where they are, and copies of other values.
 
         If the run is submitted as a whole, steps may read large arrays in place. Otherwise `held` receives tensors that
-        reserve the copies' storage until the run ends.
+        reserve the copies' storage until the run ends. `targets` decide where outputs are written.
         """
         if not self._has_begun:
             self._has_begun = True
             for workspace in self.workspaces:
                 workspace.begin()
         try:
+            for name, target in targets.items():
+                if name in self._planned:
+                    self._write(name, target)
             for ring in self._rings:
                 storage = self._storage_of(ring, values[ring.name], held)
                 if storage is not ring.bound:
@@ -120,13 +145,32 @@ class Plan:
                     storage.upload(array)
                     values[ring.name] = ring.reserve(storage)
 
+    def _write(self, name: str, target: Target) -> None:
+        """Make the steps write an output where its target wants it. The target takes over a spare that it chooses."""
+        output, planned, written = self.outputs[name], self._planned[name], self._written[name]
+        spares = [planned, *(one.planned for one in self._rings if one.name == target.source and one.is_spare)]
+        storage = target.storage(name, spares, output.shape, output.dtype)
+        if target.source and storage in spares:
+            self._owned[:] = [one for one in self._owned if one is not storage]
+            for ring in self._rings:
+                ring.drop(storage)
+        if storage is not written:
+            for segment in self.segments:
+                if isinstance(segment, Transfer):
+                    segment.replace(planned, storage)
+                else:
+                    segment.access.rebinds.append((planned, storage))
+                    segment.access.writes = [storage if one is written else one for one in segment.access.writes]
+            self._written[name] = storage
+            self.outputs[name] = Tensor.over(storage, output.shape, output.dtype, name)
+
     def _storage_of(self, ring: InputRing, value: Any, held: list[Tensor] | None) -> Storage:
         """Return storage from which steps can read an input: the tensor's own if steps reach it, else a copy's."""
         if isinstance(value, Tensor):
             if not value.is_pinned or not ring.reader.owns(value.data_on_backend):
                 return self._storage_of(ring, value.download_to_array(), held)
             source = value.data_on_backend
-            if all(output.data_on_backend is not source for output in self.outputs.values()):
+            if all(written is not source for written in self._written.values()):
                 return source
             storage = ring.next(value.shape)
             ring.reader.copy(source, storage, value.shape, value.dtype)

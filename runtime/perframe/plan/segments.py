@@ -123,7 +123,7 @@ class Transfer:
         self.layers = [f"transfer of {name}"]
         self._value = source
         self.source = self._planned = source.storage
-        self._to = target.storage
+        self._to = self._planned_target = target.storage
         self._backend = backend  # the worker's, which says whether steps are timed
         self._runs: deque[TimedRun] = deque(maxlen=KEPT)
 
@@ -157,6 +157,8 @@ class Transfer:
         self.run_whole()
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read from `new` if the planned source is `planned`."""
+        """Use `new` instead of the planned source or target `planned`."""
         if self._planned is planned:
             self.source = new
+        if self._planned_target is planned:
+            self._to = new

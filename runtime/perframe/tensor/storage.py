@@ -42,7 +42,9 @@ class Movable(Protocol):
 
 
 class Storage(Protocol):
-    """A tensor's data on a backend."""
+    """A tensor's data on a backend. `write` is the last job that writes it; None if there is none, as on a GPU."""
+
+    write: Fence | None
 
     @property
     def backend_type(self) -> BackendType:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage
+from perframe.ir.sizes.size import plain
 from perframe.tensor.storage import HostStorage, address_of
 
 Ints = NDArray[np.int64]
@@ -75,6 +76,13 @@ class Addresses:
         memories = [operand.memory for operand in others.values()]
         return cls(numbers, starts, np.array(in_arena, np.intp), storages, elsewhere, others, memories)
 
+    def by_whole(self) -> dict[int, list[int]]:
+        """The indices of addresses in each storage outside the arena and in its parts, by the id of the storage."""
+        found: dict[int, list[int]] = {}
+        for key, indices in self.elsewhere.items():
+            found.setdefault(id(_whole(self.others[key])[0]), []).extend(indices)
+        return found
+
 
 class Bindings:
     """Writes addresses into the numbers of a program's steps: one array, with the numbers of `known` in order."""
@@ -83,9 +91,11 @@ class Bindings:
         self, arena: Arena | None, size: int, known: Addresses, numbers: Ints, elsewhere: Mapping[int, Sequence[int]]
     ) -> None:
         """`size` is the number of bytes of the arena that a run needs. `elsewhere` maps the ids of storages that may be
-        replaced to their indices. Call `attach` next.
+        replaced to their indices and those of their parts. Call `attach` next.
         """
-        self._readers: dict[int, list[tuple[list[HostStorage], int]]] = {}  # by the planned operand, steps' operands
+        # by the planned storage: operands of steps, the index of one in or within that storage, and its first byte
+        self._readers: dict[int, list[tuple[list[HostStorage], int, int]]] = {}
+        self._places: dict[int, list[tuple[int, int]]] = {}  # indices in `numbers`, with first bytes
         self._moved: list[ArenaStorage] = []  # read by steps in Python
         self._numbers, self._in_arena, self._elsewhere = numbers, known.in_arena, elsewhere
         self._bound: dict[int, NDArray[Any]] = {}  # keeps the memory of replacements alive
@@ -98,15 +108,25 @@ class Bindings:
             if step.numbers is None:
                 self._moved += [operand for operand in step.operands if isinstance(operand, ArenaStorage)]
                 for index, operand in enumerate(step.operands):
-                    self._readers.setdefault(id(operand), []).append((step.operands, index))
+                    whole, first = (operand, 0) if isinstance(operand, ArenaStorage) else _whole(operand)
+                    self._readers.setdefault(id(whole), []).append((step.operands, index, first))
 
     def replace(self, planned: HostStorage, new: HostStorage) -> None:
-        """Make all steps use `new` instead of the planned storage."""
-        for index in self._elsewhere.get(id(planned), ()):
-            self._numbers[index] = new.address
-        for operands, index in self._readers.get(id(planned), ()):
-            operands[index] = new
+        """Make all steps use `new` instead of the planned storage, and parts of it instead of the storage's parts."""
+        for index, first in self._places_of(planned):
+            self._numbers[index] = new.address + first
+        for operands, index, first in self._readers.get(id(planned), ()):
+            operands[index] = new if operands[index].within is None else _part_like(operands[index], new, first)
         self._bound[id(planned)] = new.memory
+
+    def _places_of(self, planned: HostStorage) -> list[tuple[int, int]]:
+        """Return where the planned storage's addresses stand. The first call comes before any replacement."""
+        found = self._places.get(id(planned))
+        if found is None:
+            at, numbers = planned.address, self._numbers
+            found = [(index, int(numbers[index]) - at) for index in self._elsewhere.get(id(planned), ())]
+            self._places[id(planned)] = found
+        return found
 
     def lend(self, planned: HostStorage, array: NDArray[Any]) -> None:
         """Make all steps read an array instead of the planned storage. It is contiguous, aligned, and the caller's."""
@@ -114,8 +134,8 @@ class Bindings:
             self.replace(planned, HostStorage(array.shape, planned.dtype, array.reshape(-1).view(np.uint8)))
             return
         address = address_of(array)
-        for index in self._elsewhere.get(id(planned), ()):
-            self._numbers[index] = address
+        for index, first in self._places_of(planned):
+            self._numbers[index] = address + first
 
     def follow_arena(self) -> NDArray[Any] | None:
         """Update all addresses in the arena to those in the present block, and return its memory."""
@@ -130,3 +150,20 @@ class Bindings:
                 storage.move_to(block)
             self._moved_to = base
         return block
+
+
+def _whole(storage: HostStorage) -> tuple[HostStorage, int]:
+    """Return the outermost storage around a storage, or this storage, and the storage's first byte in it."""
+    first = 0
+    while storage.within is not None:
+        storage, more = storage.within
+        first += plain(more)
+    return storage, first
+
+
+def _part_like(part: HostStorage, whole: HostStorage, first: int) -> HostStorage:
+    """Return the same part of another storage."""
+    end = first + part.size * part.dtype.numpy.itemsize
+    made = HostStorage((part.size,), part.dtype, whole.memory[first:end])
+    made.within = whole, first
+    return made

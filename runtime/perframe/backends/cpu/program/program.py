@@ -166,7 +166,7 @@ class CpuProgram:
             row[team.KERNEL], row[team.ITEMS], row[team.CHUNK] = step.kernel, plain(step.items), plain(step.chunk)
         table[:, team.NUMBERS] = np.array(known.starts, np.int64) * 8 + (address + 8 * numbers)
         words[numbers:] = [plain(number) for number in known.numbers]
-        bindings = Bindings(arena, known.size, known, words[numbers:], known.elsewhere)
+        bindings = Bindings(arena, known.size, known, words[numbers:], known.by_whole())
         bindings.attach(steps)
         return cls(steps, layout, words, bindings, bool((table[:, team.CHUNK] < table[:, team.ITEMS]).any()))
 

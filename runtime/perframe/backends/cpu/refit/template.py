@@ -28,7 +28,7 @@ from perframe.backends.cpu.threads import helpers
 from perframe.errors import InputError
 from perframe.ir.sizes.size import at_least, is_symbolic, plain
 from perframe.ir.sizes.trace import Trace
-from perframe.tensor import DataType, HostStorage, Storage
+from perframe.tensor import DataType, HostStorage
 from perframe.tensor.checks import too_large
 from perframe.tensor.storage import address_of
 
@@ -53,6 +53,7 @@ class CpuTemplate:
         storages: Mapping[int, tuple[slice, DataType]],
     ) -> None:
         self.steps, self.known = steps, Addresses.of(steps)
+        self.by_whole = self.known.by_whole()
         self._pattern: CpuProgram | None = None
         self._results: list[int] = []
         self._note(results)  # first, at the indices that the caller knows
@@ -169,7 +170,7 @@ class CpuSizedProgram:
         table_of(own, len(template.steps))[:, team.NUMBERS] += moved
         self._in_program = own[template.numbers :]
         tables, steps = self._remade_tables(), self._remade_steps()
-        elsewhere = {id(storage): known.elsewhere.get(planned, []) for planned, storage in self.storages.items()}
+        elsewhere = {id(one): template.by_whole.get(planned, []) for planned, one in self.storages.items()}
         size = self.numbers[template.size]
         bindings = Bindings(arena, size, known, self._in_program, elsewhere)
         bindings.attach(steps, base)
@@ -205,7 +206,7 @@ class CpuSizedProgram:
 
     def _again(self, step: PythonStep, operands: Sequence[tuple[HostStorage, slice]]) -> CpuStep:
         """Make a step in Python for these sizes."""
-        made: list[Storage] = []
+        made: list[HostStorage] = []
         shapes: list[Sequence[int]] = []
         for operand, (root, where) in zip(step.operands, operands, strict=True):
             first, *shape, pitch = self.numbers[where]
@@ -217,6 +218,7 @@ class CpuSizedProgram:
             elif storage is not None and operand is not root:
                 end = first + size * operand.dtype.numpy.itemsize
                 made.append(HostStorage((size,), operand.dtype, storage.memory[first:end]))
+                made[-1].within = storage, first
             else:
                 made.append(storage or operand)
         assert step.again is not None
