@@ -29,37 +29,36 @@ def life(creatures: int) -> pf.Model:
 
 
 class Flock:
-    """So many creatures on a backend. Two workers of one model take turns: each reads what the other has written."""
+    """Creatures on a backend."""
 
     def __init__(self, backend: pf.BackendType, ctx: Any, creatures: int, seed: int) -> None:
-        model = life(creatures)
-        self._workers = [pf.Worker(model, backend, ctx) for _ in range(2)]
-        self._first = self._workers[0].empty_input("state")
-        self._hawk = self._workers[0].empty_input("hawk")
+        self._worker = pf.Worker(life(creatures), backend, ctx, carry={"moved": "state"})
+        self._hawk = self._worker.empty_input("hawk")
         self._where: tuple[float, float, float] | None = None
-        self._random = np.random.default_rng(seed)
+        self._creatures, self._random = creatures, np.random.default_rng(seed)
         self.scatter()
 
     def scatter(self) -> None:
         """Put each creature somewhere, on its way to anywhere."""
-        count = self._first.shape[-1]
+        count = self._creatures
         angle = self._random.uniform(0, 2 * np.pi, count)
         rows = [self._random.uniform(-side, side, count) * 0.96 for side in HALF]
         rows += [SPEED * np.cos(angle), SPEED * np.sin(angle)]
-        self._first.upload(np.stack(rows).astype(np.float32).reshape(self._first.shape))
-        self.state = self._first
+        self._worker.reset(np.stack(rows).astype(np.float32).reshape(1, 4, 1, count))
 
     def step(self, hawk: tuple[float, float, float]) -> pf.Tensor:
         """Let them live for SECONDS, and return their state, which may be pending. `hawk` is x, y and its fright."""
         if hawk != self._where:
             self._hawk.upload(np.array(hawk, np.float32).reshape(1, 3, 1))
             self._where = hawk
-        self._workers.reverse()
-        self.state = self._workers[0].schedule(self.state, self._hawk).peek_output()
-        return self.state
+        return self._worker.schedule(self._hawk).peek_output()
+
+    @property
+    def state(self) -> pf.Tensor:
+        """The state of all creatures, which may be pending."""
+        return self._worker.state()
 
     def release(self) -> None:
         """Free all that it holds."""
-        things: tuple[Any, ...] = (*self._workers, self._first, self._hawk)
-        for thing in things:
-            thing.release()
+        self._worker.release()
+        self._hawk.release()

@@ -1,4 +1,4 @@
-"""The world of cells: two networks, which hand the state to each other on the device."""
+"""The world of cells: a network that remembers them from frame to frame on the device."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import perframe as pf
+from perframe.functional.tensor import FunctionalTensor
 from perframe.resources import resource
 
 F = pf.functional
@@ -16,25 +17,26 @@ PLANTED = 0.6  # the radius of a new cell
 Point = tuple[float, float]
 
 
-def growth(steps: int) -> pf.Model:
-    """`state` → `grown`, after these steps, and its `picture` (1, 4, height, width), colours multiplied by alpha."""
-    rule = pf.load(resource("assets", "life", "life.onnx"))
-    graph = pf.FunctionalGraph("growth")
-    state = graph.add_input("float32", (1, CHANNELS, "height", "width"), "state")
-    for _ in range(steps):
-        (state,) = F.forward(rule, state)
-    return graph.compile(grown=state, picture=F.clamp(state[:, :4], 0, 1))
+def life(size: tuple[int, int], steps: int) -> pf.Model:
+    """`state` and `brush` → `grown`, the state after these steps, and its `picture` (1, 4, height, width), colours
+    multiplied by alpha.
 
-
-def touch() -> pf.Model:
-    """`state` and `brush` → `touched`: cells near a line are emptied, or one cell is set.
-
-    `brush` is the line from (x, y) to (x, y), in cells, then the radius that it empties, and that in which it sets new
-    cells. A radius of 0 does nothing.
+    First the brush empties cells near a line, or sets one cell. It is the line from (x, y) to (x, y), in cells, then
+    the radius that it empties, and that in which it sets new cells. A radius of 0 does nothing.
     """
-    graph = pf.FunctionalGraph("touch")
-    state = graph.add_input("float32", (1, CHANNELS, "height", "width"), "state")
+    width, height = size
+    rule = pf.load(resource("assets", "life", "life.onnx"))
+    graph = pf.FunctionalGraph("life")
+    state = graph.add_input("float32", (1, CHANNELS, height, width), "state")
     brush = graph.add_input("float32", (6,), "brush")
+    cells = touched(state, brush)
+    for _ in range(steps):
+        (cells,) = F.forward(rule, cells)
+    return graph.compile(grown=cells, picture=F.clamp(cells[:, :4], 0, 1))
+
+
+def touched(state: FunctionalTensor, brush: FunctionalTensor) -> FunctionalTensor:
+    """The state after a brush (see `life`)."""
     across = F.arange(state.size(3)).float() + 0.5 - brush[0]
     down = (F.arange(state.size(2)).float() + 0.5 - brush[1]).unsqueeze(1)
     along_x, along_y = brush[2] - brush[0], brush[3] - brush[1]
@@ -45,49 +47,38 @@ def touch() -> pf.Model:
     new = np.zeros((1, CHANNELS, 1, 1), np.float32)
     new[:, 3:] = 1
     kept = F.where(distance < brush[4] * brush[4], 0.0, state)
-    return graph.compile(touched=F.where(distance < brush[5] * brush[5], new, kept))
+    return F.where(distance < brush[5] * brush[5], new, kept)
 
 
 class World:
-    """Cells that live on a backend. Their state never leaves it.
-
-    One worker applies the brush, and another lets the cells grow. Each reads what the other one has written.
-    """
+    """Cells that live on a backend. Their state never leaves it."""
 
     def __init__(self, backend: pf.BackendType, ctx: Any, size: tuple[int, int], steps: int) -> None:
-        width, height = size
-        self._touch, self._grow = pf.Worker(touch(), backend, ctx), pf.Worker(growth(steps), backend, ctx)
-        self._empty = np.zeros((1, CHANNELS, height, width), np.float32)
-        self._state = self._touch.empty_input("state", self._empty.shape)
-        self._brush = self._touch.empty_input("brush")
+        self._worker = pf.Worker(life(size, steps), backend, ctx, carry={"grown": "state"})
+        self._brush = self._worker.empty_input("brush")
         self._brushed: list[float] | None = None
-        self.clear()
 
     def clear(self) -> None:
         """Empty the world."""
-        self._state.upload(self._empty)
-        self._newest = self._state
+        self._worker.reset()
 
     def grow(self, brush: list[float] | None = None) -> pf.Tensor:
-        """Apply the brush (see `touch`), let the cells step, and return their picture, which may be pending."""
+        """Apply the brush (see `life`), let the cells step, and return their picture, which may be pending."""
         brush = brush or [0.0] * 6
         if brush != self._brushed:
             self._brush.upload(np.array(brush, np.float32))
             self._brushed = brush
-        touched = self._touch.schedule(self._newest, self._brush).peek_output()
-        self._newest = self._grow.schedule(touched).peek_output("grown")
-        picture: pf.Tensor = self._grow.peek_output("picture")
-        return picture
+        return self._worker.schedule(self._brush).peek_output("picture")
 
     @property
     def state(self) -> pf.Tensor:
         """All channels of the cells; the world owns it."""
-        return self._newest
+        return self._worker.state()
 
     def release(self) -> None:
         """Free all that it holds."""
-        for thing in (self._touch, self._grow, self._state, self._brush):
-            thing.release()
+        self._worker.release()
+        self._brush.release()
 
 
 def wound(start: Point, end: Point, radius: float) -> list[float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,8 @@ STEP = 4  # columns of a chunk
 CONTEXT = 64  # samples from before its chunk that a Silero file wants
 
 
-def hearing(file: Path) -> tuple[pf.Model, dict[str, Array]]:
-    """A step as a model, and with what its memory begins.
+def hearing(file: Path) -> tuple[pf.Model, list[str]]:
+    """A step as a model, and the names of its memory.
 
     `audio` (1, CHUNK) and the memory → `voice` (1, 1), the probability of a voice, and the next memory, each part under
     "next " and its name. The memory is the file's state, `heard` (1, CHUNK), the chunk before, and `history`
@@ -55,7 +54,7 @@ def hearing(file: Path) -> tuple[pf.Model, dict[str, Array]]:
     nexts = {"next state": after.reshape(*state), "next heard": audio * 1.0, "next history": history}
     graph.add_output(voice, "voice")
     graph.add_outputs(**nexts)
-    return graph.compile(), memory
+    return graph.compile(), list(memory)
 
 
 def spectra(sound: FunctionalTensor) -> FunctionalTensor:
@@ -87,37 +86,31 @@ def _state_of(model: pf.Model, file: Path) -> tuple[tuple[int, ...], bool]:
 
 
 class Ear:
-    """Hears chunk after chunk. Two workers of one model take turns: each reads the memory that the other one left."""
+    """Hears chunk after chunk, and remembers them on the device."""
 
     def __init__(self, file: Path, backend: pf.BackendType, ctx: Any) -> None:
         model, memory = hearing(file)
-        self._workers = [pf.Worker(model, backend, ctx) for _ in range(2)]
-        self._audio = [worker.empty_input("audio") for worker in self._workers]
-        self._first = {name: self._workers[0].empty_input(name) for name in memory}
-        for name, array in memory.items():
-            self._first[name].upload(array)
-        self._memory: Mapping[str, pf.Tensor] = self._first
+        self._worker = pf.Worker(model, backend, ctx, carry={f"next {name}": name for name in memory})
+        self._audio = [self._worker.empty_input("audio") for _ in range(2)]
 
     def hear(self, chunk: Array) -> None:
         """Hear a chunk of samples: (CHUNK), -1..1. Only they go to the device."""
-        self._workers.reverse()
-        self._audio.reverse()
+        self._audio.reverse()  # a run under way may still read the other
         self._audio[0].upload(chunk.reshape(1, CHUNK))
-        self._workers[0].schedule({"audio": self._audio[0], **self._memory})
-        self._memory = {name: self._workers[0].peek_output(f"next {name}") for name in self._first}
+        self._worker.schedule(self._audio[0])
 
     @property
     def voice(self) -> pf.Tensor:
         """The probability of a voice in the last chunk, (1, 1), which may be pending."""
-        return self._workers[0].peek_output("voice")
+        return self._worker.peek_output("voice")
 
     @property
     def history(self) -> pf.Tensor:
         """See `hearing`; it may be pending."""
-        return self._memory["history"]
+        return self._worker.state("history")
 
     def release(self) -> None:
         """Free all that it holds."""
-        things: tuple[Any, ...] = (*self._workers, *self._audio, *self._first.values())
-        for thing in things:
-            thing.release()
+        self._worker.release()
+        for tensor in self._audio:
+            tensor.release()

@@ -67,7 +67,7 @@ def test_backends_grow_alike_step_by_step(world: Any) -> None:
     """Chaos makes small differences large, so few steps are compared, with those of the rule's own file."""
     rule = pf.load(resource("assets", "life", "life.onnx"))
     state = np.random.default_rng(0).normal(0, 0.5, (1, 12, SIDE, SIDE)).astype(np.float32)
-    world._state.upload(state)
+    world._worker.reset(state)
     world.grow()
     for _ in range(8):
         state = pf.run(rule, {"state": state})["next"]

@@ -265,8 +265,8 @@ def test_a_state_that_a_loop_makes(backend: str) -> None:
 @pytest.mark.parametrize(
     ("carry", "says"),
     [
-        ({"none": "state"}, "'none', which is no output; the outputs are y"),
-        ({"next": "none"}, "'none', which is no input; the inputs are x"),
+        ({"none": "state"}, "'none', which is not an output; the outputs are y"),
+        ({"next": "none"}, "'none', which is not an input; the inputs are x"),
         ({"y": "state", "next": "state"}, "gives the input 'state' two outputs"),
         ({"flat": "state"}, "cannot make the output 'flat'"),
         ({"whole": "state"}, "cannot make the output 'whole'"),

@@ -95,6 +95,17 @@ def parse_dims(text: str) -> dict[str, int]:
     return dims
 
 
+def parse_carry(text: str) -> dict[str, str]:
+    """Parse states such as "next=state,next_memory=memory" into a dict. Raises InputError."""
+    carry = {}
+    for item in filter(None, text.split(",")):
+        output, _, name = item.partition("=")
+        if not output or not name:
+            raise InputError(f"--carry takes OUTPUT=INPUT,...; {item!r} is not that")
+        carry[output] = name
+    return carry
+
+
 def input_arrays(
     inputs: Sequence[ModelInput],
     given: Sequence[str] = (),

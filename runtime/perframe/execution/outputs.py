@@ -53,7 +53,7 @@ class Outputs:
         return self._last
 
     def bind(self, name: str | int, tensor: Tensor | None) -> None:
-        """Let later runs write an output into a tensor, or into storage of the worker's own."""
+        """Let later runs write an output into a tensor; None gives it back to the worker."""
         key = self.name(name)
         if key in self.targets and key not in self._bound:
             raise InputError(f"{self._model} carries its output {key!r} itself: copy_output({key!r}, tensor) copies it")
@@ -65,7 +65,7 @@ class Outputs:
         self.targets[key] = self._bound[key] = _BoundOutput(key, tensor, self._backend, self._host)
 
     def check_inputs(self, values: Values) -> None:
-        """Raise InputError if a run would write into one of its own inputs."""
+        """Raise InputError if a run would write into one of its inputs."""
         for name, bound in self._bound.items():
             for source, value in values.items():
                 if bound.tensor is not None and isinstance(value, Tensor) and _are_one(value, bound.tensor):
@@ -127,7 +127,7 @@ def copied_into(tensor: Tensor, name: str, value: Any, backend: Backend) -> Tens
     """
     value = as_output(name, value)
     if not isinstance(value, Tensor):
-        raise InputError(f"the output {name!r} is no tensor, and cannot be copied into one")
+        raise InputError(f"the output {name!r} is not a tensor, so that it cannot be copied into one")
     check_fits(tensor, name, value.shape, value.dtype)
     if not tensor.is_pinned:
         tensor.set_storage(value.data_on_backend.like(value.shape, value.dtype))

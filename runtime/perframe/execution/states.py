@@ -38,7 +38,7 @@ class State(Target):
         return self._history[-1][0]
 
     def reset(self, value: Any) -> None:
-        """Begin anew."""
+        """Begin again, with this value."""
         self._history = [(value, None)]
 
     def storage(self, name: str, spares: Sequence[Storage], shape: TensorShape, dtype: DataType) -> Storage:
@@ -239,7 +239,7 @@ def _input_for(model: Model, output: str, name: str) -> Value:
     for kind, wanted, known in (("output", output, outputs), ("input", name, inputs)):
         if wanted not in known:
             listed = ", ".join(map(str, known.values())) or "none"
-            raise InputError(f"{model.name}: carry names {wanted!r}, which is no {kind}; the {kind}s are {listed}")
+            raise InputError(f"{model.name}: carry names {wanted!r}, which is not an {kind}; the {kind}s are {listed}")
     made, given = outputs[output].spec, inputs[name]
     fits = made.kind == given.kind == "tensor" and made.dtype is given.dtype
     if not fits or not _may_be(made.shape, given.shape):
@@ -277,5 +277,5 @@ def _check_dims(state: State, dims: Mapping[str, int]) -> None:
         if size != wanted:
             raise InputError(
                 f"the state {state.source!r} is {tuple(state.value.shape)}, and {dim!r} is {wanted} in this run's "
-                "inputs: reset() begins anew"
+                "inputs: call reset() to begin again"
             )

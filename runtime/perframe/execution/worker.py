@@ -305,7 +305,7 @@ class Worker:
             return self._states.value(name)
 
     def reset(self, state: Any = None) -> None:
-        """Begin anew, with zeros or with copies of the values in a dict from inputs to arrays or tensors. A single state
+        """Begin again, with zeros or with copies of the values in a dict from inputs to arrays or tensors. One state
         may be given alone. A run under way ends without a result.
         """
         with self._lock:

@@ -25,7 +25,7 @@ Write = Callable[[Picture, Result, PictureStep], None]
 
 
 class Runner:
-    """Runs chunks in this process. The model is loaded once, and a script begins again with each chunk."""
+    """Runs chunks in this process. The model is loaded once. Scripts and states begin again with each chunk."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -63,6 +63,7 @@ class Runner:
         if self._model_step is None:
             assert self._model is not None, "process() checks that a model or a script is given"
             self._model_step = ModelStep(self._model, self._settings)
+        self._model_step.begin()
         return self._model_step
 
     def release(self) -> None:

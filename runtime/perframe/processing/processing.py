@@ -50,6 +50,7 @@ def process(
     *,
     script: str | os.PathLike[str] | None = None,
     dims: Mapping[str, int] | None = None,
+    carry: Mapping[str, str] | None = None,
     backend: BackendName = "auto",
     jobs: int = 1,
     ray: str | None = None,
@@ -71,15 +72,16 @@ def process(
     a file for each picture. Without a `script` the model's input is
     the picture, (value * `scale` - `mean`) / `std` of values from 0 to 1, and its output is a picture again; if it has
     another form, or with `suffix=".npz"`, its outputs are written as .npz files. `dims` are values for named dims.
+    `carry` maps outputs to inputs: states that go from picture to picture (see Worker), and begin as zeros.
     `backend` is "auto" by default: a real GPU, or else the CPU.
 
     A `script` is a file, and `file.py:NAME` where it has several. Its class may have the parameters `model`, `source`
     and `backend`. It runs off screen, on a surface of `size` or of the first picture's, and its drawing is the result.
     Time is that of the pictures, and readbacks wait, so that a result is drawn over its own picture.
 
-    Work is cut into chunks of `chunk` pictures, each of which begins the script again, `lead` pictures before. `jobs`
-    processes share the chunks, or the Ray cluster at the address `ray`. Call it again with the same arguments to resume
-    an interrupted run after its last complete chunk. `overwrite` begins from nothing.
+    Work is cut into chunks of `chunk` pictures. Each begins the script or the states again, `lead` pictures before.
+    `jobs` processes share the chunks, or the Ray cluster at the address `ray`. Call it again with the same arguments to
+    resume an interrupted run after its last complete chunk. `overwrite` begins from nothing.
 
     `rate` is the pictures a second of a folder, `count` limits the number of pictures, and `progress` is called with
     the current activity and the fraction done. Raises InputError; ModelError; MissingExtraError without PyAV or Ray.
@@ -92,6 +94,7 @@ def process(
         model=None if model is None else str(expanded(resolved(model)).absolute()),
         script=None if script is None else str(expanded(script).absolute()),
         dims=dict(dims or {}),
+        carry=dict(carry or {}),
         backend=backend_type(backend),
         size=size,
         rate=rate,

@@ -30,6 +30,8 @@ class Settings:
     """The file of the script, and `file.py:NAME` where it has several."""
     dims: dict[str, int] = field(default_factory=dict)
     """Values for the model's named dims, such as the height and width that it takes."""
+    carry: dict[str, str] = field(default_factory=dict)
+    """Outputs of the model, and the inputs that take them over at the next picture of a chunk."""
     backend: BackendType = BackendType.CPU
     size: tuple[int, int] | None = None
     """Width and height of the script's surface; None for those of the first picture."""
@@ -38,7 +40,7 @@ class Settings:
     keeps_times: bool = False
     """Whether the result's pictures have their own times, as in a film of a variable rate."""
     lead: int = 0
-    """Pictures before each chunk that the script sees too, but that are not written."""
+    """Pictures before each chunk that the script or the model sees too, but that are not written."""
     chunk: int = 240
     count: int | None = None
     """Maximum number of pictures."""

@@ -49,7 +49,7 @@ class ModelStep:
     """Runs a model that takes one picture. Its first output becomes a picture again if it has the form of one."""
 
     def __init__(self, model: Model, settings: Settings) -> None:
-        self._input = _picture_input(model)
+        self._input = _picture_input(model, settings.carry)
         dims = [dim if isinstance(dim, int) else None for dim in self._input.shape or ()]
         self._rows_last = len(dims) >= 3 and dims[-1] not in _CHANNELS  # the channels come first
         self._dims = dims
@@ -57,10 +57,14 @@ class ModelStep:
         how = TextureTransform(layout="NCHW" if self._rows_last else "NHWC", resample="antialias")
         self._how = how.replace(mean=_each(mean), std=_each(std))
         self._converter = TextureConverter()
-        self._worker = Worker(model, settings.backend)
+        self._worker = Worker(model, settings.backend, carry=settings.carry)
         self._keeps_outputs = settings.suffix == ".npz"
         self.stretch = Fraction(1)
         self._must_draw = settings.is_video or (bool(settings.suffix) and not self._keeps_outputs)
+
+    def begin(self) -> None:
+        """Begin the states again."""
+        self._worker.reset()
 
     def __call__(self, picture: Picture) -> Result:
         """Run the model."""
@@ -111,12 +115,16 @@ def _each(numbers: tuple[float, ...]) -> Any:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def _picture_input(model: Model) -> Value:
-    """The model's only input. Raises InputError if it has not the form of one picture."""
-    shown = ", ".join(f"{given.name} {given.shape}" for given in model.inputs)
-    if len(model.inputs) != 1:
-        raise InputError(f"{model.name} has {len(model.inputs)} inputs ({shown}): give them to it in a script")
-    (given,) = model.inputs
+def _picture_input(model: Model, carry: Mapping[str, str]) -> Value:
+    """The model's only input, states apart. Raises InputError if it has not the form of one picture."""
+    inputs = [given for given in model.inputs if given.name not in carry.values()]
+    shown = ", ".join(f"{given.name} {given.shape}" for given in inputs)
+    if len(inputs) != 1:
+        raise InputError(
+            f"{model.name} has {len(inputs)} inputs ({shown}): give them to it in a script, or name those that are "
+            "states with carry (--carry OUTPUT=INPUT)"
+        )
+    (given,) = inputs
     dims = list(given.shape or ())
     channels = [dim for dim in (*dims[-1:], *dims[-3:-2]) if dim in _CHANNELS or not isinstance(dim, int)]
     is_one = all(dim == 1 or not isinstance(dim, int) for dim in dims[:-3])

@@ -25,10 +25,11 @@ def process(
     rate: Annotated[float | None, typer.Option(metavar="N", help="Frame rate for a folder of pictures.")] = None,
     count: Annotated[int | None, typer.Option(min=1, metavar="N", help="Process only the first N pictures.")] = None,
     chunk: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Pictures per chunk; a script restarts with each chunk.")
+        int, typer.Option(min=1, metavar="N", help="Pictures per chunk; scripts and states restart with each chunk.")
     ] = 240,
     lead: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Pictures to run before each chunk as a warm-up of the script.")
+        int,
+        typer.Option(min=0, metavar="N", help="Pictures to run before each chunk, to warm up script or states."),
     ] = 0,
     mean: options.Mean = "0",
     std: options.Std = "1",
@@ -37,10 +38,13 @@ def process(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start over even if there is a result.")] = False,
     as_json: options.AsJson = False,
     dims: options.Dims = "",
+    carry: Annotated[
+        str, typer.Option(metavar="OUTPUT=INPUT,...", help="States: outputs that the model reads at the next picture.")
+    ] = "",
 ) -> None:
     """Run a model or a script on each picture of a video or folder. Run the same command again to resume."""
     import perframe as pf
-    from perframe.command_line.sources import named_model, parse_dims, parse_numbers
+    from perframe.command_line.sources import named_model, parse_carry, parse_dims, parse_numbers
 
     (place,) = options.check_backends([backend])
     found = named_model(model) if model else None
@@ -53,6 +57,7 @@ def process(
             found,
             script=script or None,
             dims=parse_dims(dims),
+            carry=parse_carry(carry),
             backend=place,
             jobs=jobs,
             ray=ray or None,
