@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from typing import Any
 
@@ -388,3 +389,89 @@ def test_outputs_of_one_run_stay_while_the_next_one_is_scheduled(backend: str) -
             requests.append(worker.schedule(x).peek_output("next").readback_request())
         for request, values in zip(requests, wanted, strict=True):
             np.testing.assert_allclose(request.result(wait=True), values, rtol=1e-4, atol=1e-5)
+
+
+def test_a_command_buffer_carries_the_state(backend: str, backend_context: Any) -> None:
+    with pf.Worker(recurrent((4, 5)), backend, backend_context, carry={"next": "state"}) as worker:
+        given = worker.empty_input("x")
+        expected = np.zeros((4, 5), np.float32)
+        with pf.CommandBuffer(backend_context) as commands:
+            commands.schedule_worker(worker, given)
+            for _ in range(3):
+                x = random(4, 5)
+                given.upload(x)
+                commands.execute()
+                expected = step(x, expected)
+                np.testing.assert_allclose(worker.state().numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_an_app_drops_a_run_and_keeps_the_state() -> None:
+    states: list[Any] = []
+
+    class Flow(pf.Script):
+        def start(self) -> None:
+            self.worker = pf.Worker(recurrent((4, 5)), carry={"next": "state"})
+            self.worker.reset(np.ones((4, 5), np.float32))
+            self.x = random(4, 5)
+
+        def update(self, frame: pf.Frame) -> None:
+            if frame.index == 0:
+                self.dropped = self.app.schedule(self.worker, self.x, budget_ms=0)
+            elif frame.index == 2:
+                self.dropped.cancel()
+            elif frame.index == 4:
+                self.app.schedule(self.worker, self.x)
+            states.append(self.worker.state().numpy())
+
+        def destroy(self) -> None:
+            self.worker.release()
+            states.append(self.x)
+
+    pf.App(size=(64, 64), headless=True).run(Flow(), frames=8)
+    *states, x = states
+    for state in states[:5]:
+        np.testing.assert_array_equal(state, 1)
+    np.testing.assert_allclose(states[-1], step(x, np.ones((4, 5), np.float32)), rtol=1e-5)
+
+
+def test_a_profile_of_runs_with_a_state(backend: str) -> None:
+    with pf.Worker(recurrent((4, 5)), backend, carry={"next": "state"}) as worker:
+        expected = np.zeros((4, 5), np.float32)
+        with pf.profile() as profile:
+            for _ in range(3):
+                x = random(4, 5)
+                worker.schedule(x)
+                expected = step(x, expected)
+        assert profile.layers
+        worker.report(repeats=2)  # it runs the steps again, from the same state
+        np.testing.assert_allclose(worker.state().numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_runs_allocate_nothing_once_the_state_is_there(
+    backend: str, joined: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from perframe.backends.gl.compute import BufferStorage
+    from perframe.backends.gl.pixel import TextureStorage
+    from perframe.tensor import HostStorage
+
+    shape = (6, 8)
+    with pf.Worker(recurrent(shape, joined), backend, carry={"next": "state"}) as worker:
+        x = worker.empty_input("x")
+        x.upload(random(*shape))
+        for _ in range(4):
+            worker.schedule(x)
+        worker.state().numpy()
+        made: list[type] = []
+        for kind in (HostStorage, BufferStorage, TextureStorage):
+            before = kind.__init__
+
+            def begin(self: Any, *arguments: Any, before: Any = before, **more: Any) -> None:
+                if "alias" not in inspect.stack()[1].function and "part" not in inspect.stack()[1].function:
+                    made.append(type(self))
+                before(self, *arguments, **more)
+
+            monkeypatch.setattr(kind, "__init__", begin)
+        for _ in range(10):
+            worker.schedule(x)
+        assert made == []

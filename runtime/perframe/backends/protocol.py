@@ -94,7 +94,7 @@ class Program(Protocol):
         """The number of steps."""
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` instead of the plan's storage `planned`.
+        """Use `new` instead of the plan's storage `planned`.
 
         `planned` is the storage that the plan was made with, not the one that an earlier call bound: two inputs may be
         one tensor.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from perframe.backends.protocol import Backend
@@ -100,17 +100,16 @@ class _BoundOutput(Target):
     def __init__(self, name: str, tensor: Tensor | None, backend: Backend, host: Backend) -> None:
         self.name, self.tensor, self._backend, self._host = name, tensor, backend, host
 
-    def storage(self, name: str, spares: Sequence[Storage], shape: TensorShape, dtype: DataType) -> Storage:
+    def storage(self, output: Tensor, planned: Storage, spare: Callable[[], Storage | None]) -> Storage:
         """Return the tensor's storage. The tensor moves to the output's backend if it is elsewhere. Raises InputError
         for another shape or dtype.
         """
-        planned = spares[0]
         if self.tensor is None:
             return planned
-        check_fits(self.tensor, name, shape, dtype)
+        check_fits(self.tensor, self.name, output.shape, output.dtype)
         owner = self._host if planned.backend_type is BackendType.CPU else self._backend
         if not (self.tensor.is_pinned and owner.owns(self.tensor.data_on_backend)):
-            self.tensor.set_storage(planned.like(shape, dtype))
+            self.tensor.set_storage(planned.like(output.shape, output.dtype))
         return self.tensor.data_on_backend
 
     def end(self, value: Any) -> Any:

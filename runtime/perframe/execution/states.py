@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from perframe.execution.outputs import copy_values
 from perframe.ir import Model, Value
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.plan.plan import Target
-from perframe.tensor import DataType, Fence, Storage, Tensor, TensorShape
+from perframe.tensor import Fence, Storage, Tensor, TensorShape
 
 log = logging.getLogger("perframe")
 
@@ -30,6 +30,7 @@ class State(Target):
     def __init__(self, output: str, given: Value) -> None:
         self.output, self.source, self.given = output, given.name, given
         self._storages: list[Storage] = []
+        self._accepted: TensorShape | None = None  # the last shape
         self._history: list[tuple[Any, Fence | None]] = [(None, None)]  # the last good value, and those after it
 
     @property
@@ -41,21 +42,35 @@ class State(Target):
         """Begin again, with this value."""
         self._history = [(value, None)]
 
-    def storage(self, name: str, spares: Sequence[Storage], shape: TensorShape, dtype: DataType) -> Storage:
+    def storage(self, output: Tensor, planned: Storage, spare: Callable[[], Storage | None]) -> Storage:
         """Return storage in which the state does not lie."""
-        return self._other(spares[0], spares, shape, dtype)
+        found = self._free(planned)
+        if found is None and planned is not self._read and planned.is_open:
+            found = planned
+        if found is None:
+            found = spare()
+        if found is None or not _serves(found, planned):
+            found = planned.like(output.shape, output.dtype)
+        return self._keep(found)
 
-    def _other(self, planned: Storage, spares: Sequence[Storage], shape: TensorShape, dtype: DataType) -> Storage:
-        read = self.value.data_on_backend if isinstance(self.value, Tensor) else None
-        known = [one for one in (*self._storages, *spares) if one is not read and _serves(one, planned)]
-        found = known[0] if known else planned.like(shape, dtype)
-        self._storages = [found, *(one for one in self._storages if one is read)]
-        return found
+    @property
+    def _read(self) -> Storage | None:
+        """The storage in which the state lies."""
+        return self.value.data_on_backend if isinstance(self.value, Tensor) else None
+
+    def _free(self, planned: Storage) -> Storage | None:
+        """The storage in which the state does not lie, if it can stand for `planned`."""
+        read = self._read
+        return next((one for one in self._storages if one is not read and _serves(one, planned)), None)
+
+    def _keep(self, storage: Storage) -> Storage:
+        read = self._read
+        self._storages = [storage, *(one for one in self._storages if one is read)]
+        return storage
 
     def end(self, value: Any, backend: Backend) -> None:
         """Make the output of a run the state. Raises InputError if the input cannot take it."""
-        shape = self.given.shape
-        if not isinstance(value, Tensor) or (shape is not None and not shape.accepts(value.shape)):
+        if not isinstance(value, Tensor) or (value.shape != self._accepted and not self._accepts(value.shape)):
             found = f"{value.dtype} {value.shape}" if isinstance(value, Tensor) else "no tensor"
             raise InputError(
                 f"the output {self.output!r} of this run is {found}, which its input {self.given} cannot take. The "
@@ -65,9 +80,15 @@ class State(Target):
             value = self._copied(value, backend)
         self._history.append((value, value.data_on_backend.write))
 
+    def _accepts(self, shape: TensorShape) -> bool:
+        if self.given.shape is not None and not self.given.shape.accepts(shape):
+            return False
+        self._accepted = shape
+        return True
+
     def _copied(self, value: Tensor, backend: Backend) -> Tensor:
         storage = value.data_on_backend
-        target = self._other(storage, (), value.shape, value.dtype)
+        target = self._keep(self._free(storage) or storage.like(value.shape, value.dtype))
         copy_values(storage, target, value, backend)
         return Tensor.over(target, value.shape, value.dtype, self.output)
 

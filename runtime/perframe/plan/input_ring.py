@@ -35,17 +35,16 @@ class InputRing:
         """Whether steps read a storage that does not belong to the plan."""
         return self.bound not in self._storages
 
-    @property
-    def is_spare(self) -> bool:
-        """Whether no later run has a value in the planned storage, and it is still in the ring."""
-        return self.planned in self._storages and id(self.planned) not in self.reserved
-
-    def drop(self, storage: Storage) -> None:
-        """Leave a storage to others. The ring adds another when it needs one."""
-        if storage in self._storages:
-            self._storages.remove(storage)
-            if isinstance(storage, HostStorage):
-                storage.is_private = False
+    def drop(self) -> bool:
+        """Leave the planned storage to others, and return True, unless it is gone already or holds a later run's value.
+        The ring adds another storage when it needs one.
+        """
+        if self.planned not in self._storages or id(self.planned) in self.reserved:
+            return False
+        self._storages.remove(self.planned)
+        if isinstance(self.planned, HostStorage):
+            self.planned.is_private = False
+        return True
 
     def next(self, shape: Sequence[int]) -> Storage:
         """Return storage for a value of this shape. If too many runs are under way, return the oldest storage; the

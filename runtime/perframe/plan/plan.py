@@ -15,7 +15,7 @@ from perframe.backends.protocol import Backend, Workspace
 from perframe.errors import InputError
 from perframe.plan.input_ring import InputRing
 from perframe.plan.segments import Segment, Transfer
-from perframe.tensor import DataType, Storage, Tensor, TensorShape
+from perframe.tensor import Storage, Tensor, TensorShape
 from perframe.tensor.guarded import guard
 
 LEAST_LENT = 128 << 10  # bytes: to copy a smaller array takes no longer than to bind it
@@ -26,9 +26,9 @@ class Target(Protocol):
 
     source: str  # the input that later reads the values; empty if none does
 
-    def storage(self, name: str, spares: Sequence[Storage], shape: TensorShape, dtype: DataType) -> Storage:
-        """Return storage for the output of the next run: one of the plan's own `spares`, or another. The first spare is
-        the storage with which the output was planned.
+    def storage(self, output: Tensor, planned: Storage, spare: Callable[[], Storage | None]) -> Storage:
+        """Return storage for an output of the next run: `planned`, with which it was planned, the plan's `spare`, which
+        is like it, or another. `output` is the tensor of the last run.
         """
 
 
@@ -146,14 +146,11 @@ class Plan:
                     values[ring.name] = ring.reserve(storage)
 
     def _write(self, name: str, target: Target) -> None:
-        """Make the steps write an output where its target wants it. The target takes over a spare that it chooses."""
+        """Make the steps write an output where its target wants it."""
         output, planned, written = self.outputs[name], self._planned[name], self._written[name]
-        spares = [planned, *(one.planned for one in self._rings if one.name == target.source and one.is_spare)]
-        storage = target.storage(name, spares, output.shape, output.dtype)
-        if target.source and storage in spares:
-            self._owned[:] = [one for one in self._owned if one is not storage]
-            for ring in self._rings:
-                ring.drop(storage)
+        storage = target.storage(output, planned, lambda: self._spare(target.source))
+        if storage is planned and target.source:
+            self._leave(planned)
         if storage is not written:
             for segment in self.segments:
                 if isinstance(segment, Transfer):
@@ -163,6 +160,19 @@ class Plan:
                     segment.access.writes = [storage if one is written else one for one in segment.access.writes]
             self._written[name] = storage
             self.outputs[name] = Tensor.over(storage, output.shape, output.dtype, name)
+
+    def _spare(self, source: str) -> Storage | None:
+        """Leave the planned storage of an input to a target, since the runs read others."""
+        for ring in self._rings:
+            if ring.name == source and ring.drop():
+                self._leave(ring.planned)
+                return ring.planned
+        return None
+
+    def _leave(self, storage: Storage) -> None:
+        """Leave a storage to a target, which frees it."""
+        if storage in self._owned:
+            self._owned.remove(storage)
 
     def _storage_of(self, ring: InputRing, value: Any, held: list[Tensor] | None) -> Storage:
         """Return storage from which steps can read an input: the tensor's own if steps reach it, else a copy's."""

@@ -65,11 +65,10 @@ class GLProgram:
         return len(self._steps)
 
     def replace(self, planned: Storage, new: Storage) -> None:
-        """Read `new` instead of the plan's storage `planned`."""
+        """Use `new` instead of the plan's storage `planned`. The context is current, and its state guarded."""
         self._bound[planned] = new
-        with self._device.using():
-            for commands in self._lists.values():
-                commands.replace(planned, new)
+        for commands in self._lists.values():
+            commands.replace(planned, new)
 
     def run(self, begin: int, end: int) -> None:
         """Submit the steps from `begin` up to `end`."""
