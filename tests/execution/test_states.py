@@ -27,6 +27,23 @@ looping (float[3] x, float[3] state) => (float[3] y, float[3] next) {
     }>
     y = Sub(next, state)
 }"""
+BRANCH = """<ir_version: 9, opset_import: ["" : 17]>
+branching (float[3] x, float[3] state, bool changes) => (float[3] next) {
+    next = If(changes) <
+        then_branch = then () => (float[3] yes) { yes = Add(state, x) },
+        else_branch = else () => (float[3] no) { no = Identity(state) }
+    >
+}"""
+HOST = """<ir_version: 9, opset_import: ["" : 17]>
+hosted (string[2] x, float[2] state) => (float[2] next) {
+    number = Cast<to = 1>(x)
+    next = Add(number, state)
+}"""
+TEXTS = """<ir_version: 9, opset_import: ["" : 20]>
+texts (int64[2] x, string[2] state) => (string[2] next) {
+    text = Cast<to = 8>(x)
+    next = StringConcat(state, text)
+}"""
 SHAPES = [(2, 3), (1, 1), (7, 13), (5, 0), (3, 4, 5)]
 RNG = np.random.default_rng(7)
 
@@ -261,6 +278,32 @@ def test_a_state_that_a_loop_makes(backend: str) -> None:
                 expected = expected * np.float32(0.5) + k
             np.testing.assert_allclose(y, expected - before, rtol=1e-5, atol=1e-6)
             np.testing.assert_allclose(worker.state().numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_state_that_a_branch_hands_on(backend: str) -> None:
+    with pf.Worker(pf.load(parser.parse_model(BRANCH)), backend, carry={"next": "state"}) as worker:
+        expected = np.zeros(3, np.float32)
+        for changes in (False, True, True, False, True, False, False, True):
+            x = random(3)
+            worker.schedule(x=x, changes=np.array(changes))
+            expected = expected + x * changes
+            np.testing.assert_allclose(worker.state().numpy(), expected, rtol=1e-5)
+
+
+def test_states_that_layers_on_the_host_make(backend: str) -> None:
+    with pf.Worker(pf.load(parser.parse_model(HOST)), backend, carry={"next": "state"}) as worker:
+        for count in range(1, 5):
+            worker.schedule(np.array(["1", "2.5"], object))
+            np.testing.assert_array_equal(worker.state().numpy(), [count, 2.5 * count])
+    with pf.Worker(pf.load(parser.parse_model(TEXTS)), backend, carry={"next": "state"}) as worker:
+        worker.reset(np.array(["a", ""], object))
+        for count in range(1, 5):
+            worker.schedule(np.array([1, 2]))
+            assert worker.state().numpy().tolist() == ["a" + "1" * count, "2" * count]
+        worker.reset()
+        assert worker.state().numpy().tolist() == ["", ""]
+        worker.schedule(np.array([1, 2]))
+        assert worker.state().numpy().tolist() == ["1", "2"]
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ import numpy as np
 from perframe.backends.protocol import Backend
 from perframe.errors import InputError
 from perframe.execution.inputs import checked_input
-from perframe.execution.machine import Values
+from perframe.execution.machine import Values, as_output
 from perframe.execution.outputs import copy_values
 from perframe.ir import Model, Value
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.plan.plan import Target
-from perframe.tensor import Fence, Storage, Tensor, TensorShape
+from perframe.tensor import DataType, Fence, Storage, Tensor, TensorShape
 
 log = logging.getLogger("perframe")
 
@@ -68,14 +68,17 @@ class State(Target):
         self._storages = [storage, *(one for one in self._storages if one is read)]
         return storage
 
-    def end(self, value: Any, backend: Backend) -> None:
-        """Make the output of a run the state. Raises InputError if the input cannot take it."""
+    def check(self, value: Any) -> None:
+        """Raise InputError if the input cannot take this output of a run."""
         if not isinstance(value, Tensor) or (value.shape != self._accepted and not self._accepts(value.shape)):
             found = f"{value.dtype} {value.shape}" if isinstance(value, Tensor) else "no tensor"
             raise InputError(
                 f"the output {self.output!r} of this run is {found}, which its input {self.given} cannot take. The "
                 "state is as it was before the run"
             )
+
+    def end(self, value: Tensor, backend: Backend) -> None:
+        """Make the output of a run the state."""
         if value.data_on_backend not in self._storages:  # a layer on the host or in a loop made it
             value = self._copied(value, backend)
         self._history.append((value, value.data_on_backend.write))
@@ -155,15 +158,12 @@ class States:
         self._shapes = [getattr(values[value.name], "shape", None) for value in self._model.inputs]
 
     def end(self, values: Values) -> None:
-        """Make the outputs of a run the states, all of them or none."""
-        before = [list(state._history) for state in self._states]
-        try:
-            for state in self._states:
-                state.end(values[state.output], self._backend)
-        except InputError:
-            for state, history in zip(self._states, before, strict=True):
-                state._history = history
-            raise
+        """Make the outputs of a run the states, all of them or none. Raises InputError if an input cannot take one."""
+        made = [as_output(state.output, values[state.output]) for state in self._states]
+        for state, value in zip(self._states, made, strict=True):
+            state.check(value)
+        for state, value in zip(self._states, made, strict=True):
+            state.end(value, self._backend)
 
     def reset(self, given: Any) -> None:
         """Begin with these values, and with zeros where none is given. A single state may be given without a dict."""
@@ -226,7 +226,7 @@ class States:
                 f"{self._model.name}: the state {given} has open dims, which no other input has: begin with "
                 f"reset({{{given.name!r}: array}})"
             )
-        return np.zeros(shape.to_shape(), given.dtype.numpy)
+        return np.full(shape.to_shape(), "" if given.dtype is DataType.STRING else 0, given.dtype.numpy)
 
     def release(self) -> None:
         """Free the states."""
