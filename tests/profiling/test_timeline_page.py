@@ -80,3 +80,14 @@ def test_the_command_profiles_a_model(backend: str, tmp_path: Path) -> None:
     assert found.exit_code == 0 and "MatMul" in found.output and (tmp_path / "p.html").is_file()
     found = CliRunner().invoke(app, ["profile", *options, "--html", str(tmp_path / "no" / "p.html")])
     assert found.exit_code == 1 and "there is no folder" in str(found.exception)
+
+
+def test_the_command_carries_states(tmp_path: Path) -> None:
+    graph = pf.FunctionalGraph()
+    x, state = graph.add_input("float32", (2,), "x"), graph.add_input("float32", (2,), "state")
+    pf.save(graph.compile(y=x * state, next=x + state), tmp_path / "m.perframe")
+    command = ["profile", str(tmp_path / "m.perframe"), "--backend", "cpu", "--frames", "3", "--json"]
+    found = CliRunner().invoke(app, [*command, "--carry", "next=state"])
+    assert found.exit_code == 0 and json.loads(found.stdout)["frames"]["count"] == 3
+    found = CliRunner().invoke(app, [*command, "--carry", "y=x,next=none"])
+    assert found.exit_code == 1 and "'none', which is not an input" in str(found.exception)

@@ -23,6 +23,9 @@ AUTO = "auto"
 Dims = Annotated[
     str, typer.Option(metavar="NAME=N,...", help="Sizes of open dims; INPUT:AXIS=N sets one without a name.")
 ]
+Carry = Annotated[
+    str, typer.Option(metavar="OUTPUT=INPUT,...", help="States: outputs that the next run reads as inputs.")
+]
 Seed = Annotated[int, typer.Option(help="Random seed for inputs and for weights of light_ models.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail if a layer would fall back to the CPU.")]

@@ -38,9 +38,7 @@ def process(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start over even if there is a result.")] = False,
     as_json: options.AsJson = False,
     dims: options.Dims = "",
-    carry: Annotated[
-        str, typer.Option(metavar="OUTPUT=INPUT,...", help="States: outputs that the model reads at the next picture.")
-    ] = "",
+    carry: options.Carry = "",
 ) -> None:
     """Run a model or a script on each picture of a video or folder. Run the same command again to resume."""
     import perframe as pf

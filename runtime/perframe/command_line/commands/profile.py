@@ -37,9 +37,10 @@ def profile(
     as_json: options.AsJson = False,
     seed: options.Seed = 0,
     dims: options.Dims = "",
+    carry: options.Carry = "",
 ) -> None:
     """Time each layer of a model: milliseconds, bytes, operations a second, and frame times."""
-    from perframe.command_line.sources import loaded_model, model_inputs, parse_dims
+    from perframe.command_line.sources import loaded_model, model_inputs, parse_carry, parse_dims
     from perframe.profiling.peak import peak_of
     from perframe.profiling.table import Peaks, facts, show
     from perframe.profiling.timeline import write_page, write_trace
@@ -47,7 +48,7 @@ def profile(
     (place,) = options.check_backends([backend])
     loaded = loaded_model(model, seed)
     arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed)
-    measured = measure(loaded, arrays, place, frames)
+    measured = measure(loaded, arrays, place, frames, parse_carry(carry))
     peaks: Peaks | None = {place: peak_of(place)} if peak else None
     if html is not None:
         write_page(html, measured, peaks, f"{loaded.name or model} on {place}")
@@ -59,20 +60,27 @@ def profile(
         show(measured, console(), peaks, layers)
 
 
-def measure(model: Model, inputs: Mapping[str, Any], backend: BackendName, frames: int) -> Profile:
-    """Warm up, and profile `runs` runs with these inputs; each is read back before the next begins."""
+def measure(
+    model: Model, inputs: Mapping[str, Any], backend: BackendName, frames: int, carry: Mapping[str, str]
+) -> Profile:
+    """Warm up, and profile `frames` runs with these inputs; each is read back before the next begins. States begin with
+    theirs.
+    """
     from perframe.execution.worker import Worker
     from perframe.profiling.profile import Profile
 
     profile = Profile()
-    with progress_bar() as step, Worker(model, backend) as worker:
+    states = {name: array for name, array in inputs.items() if name in carry.values()}
+    given = {name: array for name, array in inputs.items() if name not in states}
+    with progress_bar() as step, Worker(model, backend, carry=carry) as worker:
         step("compiles and warms up", 0.0)
-        worker.warmup(dict(inputs))
+        worker.reset(states)
+        worker.warmup(given)
         with profile:
             for frame in range(frames):
                 profile.frame()
                 step("runs", frame / frames)
-                worker.schedule(dict(inputs))
+                worker.schedule(given)
                 for name in model.output_names:
                     output = worker.peek_output(name)
                     if hasattr(output, "readback_request"):
