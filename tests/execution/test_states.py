@@ -518,3 +518,24 @@ def test_runs_allocate_nothing_once_the_state_is_there(
         for _ in range(10):
             worker.schedule(x)
         assert made == []
+
+
+def test_a_state_that_grows(backend: str) -> None:
+    """A cache of keys: each run appends a row, so each run has another shape."""
+    graph = pf.FunctionalGraph()
+    x, past = graph.add_input("float32", (1, 1, 4), "x"), graph.add_input("float32", (1, "past", 4), "past")
+    keys = F.concat([past, x], 1)
+    model = graph.compile(present=keys, y=F.softmax(F.matmul(keys, F.transpose(x, 1, 2)), 1))
+    with pf.Worker(model, backend, carry={"present": "past"}) as worker:
+        with pytest.raises(pf.InputError, match=r"the state past: .* has open dims"):
+            worker.schedule(random(1, 1, 4))
+        for _ in range(2):
+            worker.reset(np.zeros((1, 0, 4), np.float32))
+            rows = np.zeros((1, 0, 4), np.float32)
+            for _ in range(20):
+                row = random(1, 1, 4)
+                rows = np.concatenate([rows, row], 1)
+                scores = np.exp(rows @ row.transpose(0, 2, 1))
+                got = worker.schedule(row).peek_output("y").numpy()
+                np.testing.assert_allclose(got, scores / scores.sum(1, keepdims=True), rtol=1e-4)
+                np.testing.assert_array_equal(worker.state().numpy(), rows)
