@@ -258,10 +258,9 @@ def load_script(path: Path, name: str = "") -> Any:
 
 def _made(kind: Any, given: Mapping[str, Any]) -> Any:
     """An object of a script's class, with those of `model`, `source` and `backend` that are its parameters."""
-    if not isinstance(kind, type):
-        return kind
+    parameters = inspect.signature(kind).parameters if isinstance(kind, type) else {}
     wanted = {}
-    for parameter in inspect.signature(kind).parameters.values():
+    for parameter in parameters.values():
         if parameter.name in given:
             if given[parameter.name] is None and parameter.default is parameter.empty:
                 raise InputError(f"{kind.__name__} takes a {parameter.name}, and none was given")
@@ -273,6 +272,13 @@ def _made(kind: Any, given: Mapping[str, Any]) -> Any:
             raise InputError(
                 f"{kind.__name__} has the parameter {parameter.name}; without a default it may have {', '.join(given)}"
             )
+    if given["model"] is not None and "model" not in parameters:
+        raise InputError(
+            f"{kind.__name__} has no parameter `model`, so the model would not run: let the __init__ of a "
+            "perframe.Script take it, or give no model"
+        )
+    if not isinstance(kind, type):
+        return kind
     return kind(**{name: value for name, value in wanted.items() if value is not None})
 
 
