@@ -332,6 +332,8 @@ def test_a_script_that_fails_is_named(
         ({"script": "wants.py"}, "Wants has the parameter colour"),
         ({"script": "plain.py"}, "Plain has no parameter `model`, so the model would not run"),
         ({"script": "bare.py"}, "update has no parameter `model`, so the model would not run"),
+        ({"model": "half.onnx"}, r"x \(1, 3, 4, 4\) of float16 is not one picture of float32 or uint8, \(1, channels"),
+        ({"model": "life"}, r"life\.onnx: the input state .* is not one picture"),
         ({"model": "two.onnx"}, r"two\.onnx has 2 inputs \(a .*\): give them to it in a script"),
         ({"model": "two.onnx", "backend": "gpu"}, "gpu"),
     ],
@@ -354,6 +356,9 @@ def test_what_cannot_be_is_an_error_before_anything_is_written(
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3, 4, 4]) for name in "aby"]
     graph = helper.make_graph([helper.make_node("Add", ["a", "b"], ["y"])], "adder", infos[:2], infos[2:])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), "two.onnx")
+    halves = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [1, 3, 4, 4]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "half", halves[:1], halves[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), "half.onnx")
     given: dict[str, Any] = {"source": "in", "out": "out", "model": inverter, **arguments}
     with pytest.raises(pf.PerframeError, match=message):
         pf.process(given.pop("source"), given.pop("out"), given.pop("model"), **given)

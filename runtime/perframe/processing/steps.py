@@ -118,10 +118,14 @@ def _picture_input(model: Model) -> Value:
         raise InputError(f"{model.name} has {len(model.inputs)} inputs ({shown}): give them to it in a script")
     (given,) = model.inputs
     dims = list(given.shape or ())
-    channels = [dim for dim in (*dims[-1:], *dims[-3:-2]) if dim in _CHANNELS or not isinstance(dim, int)]
+    is_last = len(dims) >= 3 and dims[-1] in _CHANNELS
+    channels = [dim for dim in dims[-1 if is_last else -3 :][:1] if dim in _CHANNELS or not isinstance(dim, int)]
     is_one = all(dim == 1 or not isinstance(dim, int) for dim in dims[:-3])
     if len(dims) < 3 or not channels or not is_one or given.dtype not in (DataType.FLOAT32, DataType.UINT8):
-        raise InputError(f"{model.name}: the input {shown} of {given.dtype} is not one picture: prepare it in a script")
+        raise InputError(
+            f"{model.name}: the input {shown} of {given.dtype} is not one picture of float32 or uint8, (1, channels, "
+            "height, width) or (1, height, width, channels) with 1, 3 or 4 channels: prepare it in a script"
+        )
     return given
 
 
