@@ -135,7 +135,7 @@ def finder_of(model: pf.Model, file: str) -> Finder:
                 return BlazeFace(shape[1])
             if last == [2, 4]:
                 return UltraFace((1, shape[1], shape[2], shape[3]), is_nhwc)
-    raise ModelError(f"{file} is no finder of faces that this demo knows: it has {listed(model)}; {_WANTED}")
+    raise ModelError(f"{file} is not a face detector this demo supports: it has {listed(model)}; {_WANTED}")
 
 
 def merged(sure: Array, boxes: Array, points: Array) -> list[Found]:

@@ -25,8 +25,9 @@ def mask_model(file: Path) -> tuple[pf.Model, pf.TextureTransform]:
     fits = len(shape) == 4 and 3 in (shape[1], shape[3]) and min(size) > 0 and len(out) == 4
     if not fits or model.inputs[0].dtype != "float32" or out[1:] not in ([*size, 1], [1, *size]):
         raise ModelError(
-            f"{file} makes no mask that this demo knows: {listed(model)}; it wants one float32 input (1, height, "
-            "width, 3) or (1, 3, height, width) of RGB in 0..1, and one output of that size with one channel"
+            f"{file} is not a segmentation model this demo supports: it has {listed(model)}; it wants one "
+            "float32 input (1, height, width, 3) or (1, 3, height, width) of RGB in 0..1, and one output "
+            "of that size with one channel"
         )
     graph = pf.FunctionalGraph("segment")
     image = graph.add_input("float32", (1, *shape[1:]), "image")

@@ -143,4 +143,8 @@ def background(text: str) -> tuple[str, Path, tuple[float, float, float]]:
     code = text.removeprefix("#") if is_color else COLOR
     red, green, blue = (int(code[at : at + 2], 16) / 255 for at in (0, 2, 4))
     path = resource("assets", "painter", "scene.jpg") if is_color or text in ("", "blur") else Path(text)
+    if not path.exists():
+        raise pf.InputError(
+            f"--background: there is no file {text!r}; it takes a picture, blur, or a color such as 2a6f97"
+        )
     return "colour" if is_color else "blur" if text == "blur" else "picture", path, (red, green, blue)

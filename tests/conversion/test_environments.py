@@ -50,6 +50,13 @@ def test_an_environment_is_made_once(package: str, caplog: pytest.LogCaptureFixt
     assert made_environment("tiny", [package, package]) != python  # other packages, another environment
 
 
+def test_one_tensorflow_is_installed() -> None:
+    """A message that lists what will be installed lists nothing that belongs to other systems."""
+    packages = environments.PACKAGES[environments.TENSORFLOW]
+    assert sum(package.startswith("tensorflow") for package in packages) == 1
+    assert not any(";" in package for package in packages)
+
+
 @pytest.mark.slow
 def test_an_interrupted_environment_is_made_anew(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: Any, **__: Any) -> None:

@@ -89,13 +89,15 @@ def test_boxes_that_overlap_are_one_face() -> None:
 
 def test_other_files_are_refused(tmp_path: Path, capsys: Any) -> None:
     digits = resource("assets", "digits", "digits.onnx")
-    with pytest.raises(ModelError, match=r"digits\.onnx is no finder .* input ink float32 .* a BlazeFace has"):
+    with pytest.raises(
+        ModelError, match=r"digits\.onnx is not a face detector .* input ink float32 .* a BlazeFace has"
+    ):
         part("finders").finder_of(pf.load(digits), str(digits))
     argv = ["--headless", "--backend", "cpu", "--save", str(tmp_path / "faces.png")]
     assert load_demo("faces")([*argv, "--model", str(digits)]) == 1
     assert load_demo("faces")([*argv, "--source", str(tmp_path / "film.mp4")]) == 1
     errors = capsys.readouterr().err
-    assert "is no finder of faces" in errors and "does not exist" in errors
+    assert "is not a face detector" in errors and "does not exist" in errors
     assert not list(tmp_path.iterdir())
 
 

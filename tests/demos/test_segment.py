@@ -58,7 +58,8 @@ def test_channels_may_be_first_or_last(shape: tuple[int, ...], dim: int, tmp_pat
 
 
 def test_other_files_are_refused(tmp_path: Path, capsys: Any) -> None:
-    with pytest.raises(ModelError, match=r"digits\.onnx makes no mask .* input ink float32 .* it wants one float32"):
+    refused = r"digits\.onnx is not a segmentation model .* input ink float32 .* it wants one float32"
+    with pytest.raises(ModelError, match=refused):
         part("masks").mask_model(resource("assets", "digits", "digits.onnx"))
     argv = ["--headless", "--backend", "cpu", "--save", str(tmp_path / "out.png"), "--background", "nowhere.png"]
     assert load_demo("segment")(argv) == 1
@@ -70,6 +71,11 @@ def test_a_file_of_others_finds_a_real_person(shared: Path) -> None:
     found = mask_of(shared / "models" / "selfie_segmentation.onnx", pixels)
     assert found.shape == (144, 256)
     assert found[20:50, 100:125].mean() > 0.95 and found[:40, 200:].mean() < 0.05  # her face, and the shuttle
+
+
+def test_a_wrong_background_says_what_it_takes() -> None:
+    with pytest.raises(pf.InputError, match=r"no file 'blurr'; it takes a picture, blur, or a color"):
+        part("view").background("blurr")
 
 
 def test_the_background_is_a_picture_a_blur_or_a_colour(

@@ -265,6 +265,33 @@ def test_a_work_folder_that_cannot_be_is_an_error(tmp_path: Path, inverter: Path
     assert (tmp_path / "out.work").read_text() == "a file of the user's"
 
 
+def test_a_run_that_made_nothing_leaves_the_name_to_others(tmp_path: Path, inverter: Path) -> None:
+    source = film(tmp_path / "in", 2)
+    with pytest.raises(pf.InputError, match="is not a picture"):
+        pf.process(source, tmp_path / "out.mp4", "digits")
+    work = tmp_path / "out.mp4.work"
+    assert not work.exists()
+    work.mkdir()
+    (work / "plan.json").write_text('{"model": "of a process that was killed"}', encoding="utf-8")
+    assert pf.process(source, tmp_path / "out.mp4", inverter).pictures == 2 and not work.exists()
+
+
+@pytest.mark.parametrize("chunk", [2, 4])
+def test_an_interrupted_run_says_how_to_resume(
+    chunk: int, tmp_path: Path, inverter: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def interrupt(what: str, _done: float) -> None:
+        if what.startswith("picture 3"):
+            raise KeyboardInterrupt
+
+    out, arguments = tmp_path / "out.mp4", {"chunk": chunk}
+    source = film(tmp_path / "in.mp4", 4)
+    with pytest.raises(KeyboardInterrupt):
+        pf.process(source, out, inverter, progress=interrupt, **arguments)
+    assert ("run the same command again to resume" in caplog.text) is (chunk == 2)
+    assert pf.process(source, out, inverter, **arguments).resumed == (2 if chunk == 2 else 0)
+
+
 @pytest.mark.slow
 def test_two_runs_do_not_make_one_result(tmp_path: Path, inverter: Path) -> None:
     source = film(tmp_path / "in.mp4", 12)
@@ -330,9 +357,10 @@ def test_a_script_that_fails_is_named(
         ({"source": "nothing.mp4"}, r"nothing\.mp4' does not exist"),
         ({"model": None}, "process needs a model, a script, or both"),
         ({"source": "camera"}, "camera 0 .* cannot be opened|has no beginning and no end"),
-        ({"source": "scene:8x8"}, "Scene has no end: say how many pictures"),
+        ({"source": "scene:8x8"}, r"Scene has no end: say how many pictures .*--count"),
         ({"out": "a.txt"}, r"a\.txt' is not a video .*, a picture .* or a folder"),
-        ({"out": "a.png"}, r"a\.png' is one file, and .* has 2 pictures: name a folder or a video"),
+        ({"out": "a.png"}, r"^'[^']*a\.png' is one file, and .* has 2 pictures: name a folder or a video"),
+        ({"out": Path("a.png")}, r"^'[^']*a\.png' is one file"),
         ({"out": "a.png", "source": "in/000001.png", "suffix": ".jpg"}, r"a\.png is a file: `suffix` is for"),
         ({"out": "nowhere/out"}, "there is no folder"),
         ({"out": "in"}, "is the source itself"),
@@ -344,6 +372,10 @@ def test_a_script_that_fails_is_named(
         ({"script": "empty.py"}, r"empty\.py has no class derived from perframe\.Script"),
         ({"script": "wrong.py"}, r"the script '.*wrong\.py' cannot be run: SyntaxError"),
         ({"script": "wants.py"}, "Wants has the parameter colour"),
+        ({"script": "plain.py"}, "Plain has no parameter `model`, so the model would not run"),
+        ({"script": "bare.py"}, "update has no parameter `model`, so the model would not run"),
+        ({"model": "half.onnx"}, r"x \(1, 3, 4, 4\) of float16 is not one picture of float32 or uint8, \(1, channels"),
+        ({"model": "life"}, r"life\.onnx: the input state .* is not one picture"),
         ({"model": "two.onnx"}, r"two\.onnx has 2 inputs \(a .*\): give them to it in a script"),
         ({"model": "two.onnx", "backend": "gpu"}, "gpu"),
     ],
@@ -358,16 +390,22 @@ def test_what_cannot_be_is_an_error_before_anything_is_written(
     film(tmp_path / "in", 2)
     Path("empty.py").write_text("", encoding="utf-8")
     Path("wrong.py").write_text("def", encoding="utf-8")
+    Path("plain.py").write_text("import perframe as pf\nclass Plain(pf.Script): ...\n", encoding="utf-8")
+    Path("bare.py").write_text("def update(frame): ...\n", encoding="utf-8")
     Path("wants.py").write_text(
         "import perframe as pf\nclass Wants(pf.Script):\n    def __init__(self, colour): ...\n", encoding="utf-8"
     )
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3, 4, 4]) for name in "aby"]
     graph = helper.make_graph([helper.make_node("Add", ["a", "b"], ["y"])], "adder", infos[:2], infos[2:])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), "two.onnx")
+    halves = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [1, 3, 4, 4]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "half", halves[:1], halves[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), "half.onnx")
     given: dict[str, Any] = {"source": "in", "out": "out", "model": inverter, **arguments}
     with pytest.raises(pf.PerframeError, match=message):
         pf.process(given.pop("source"), given.pop("out"), given.pop("model"), **given)
     assert not Path("out").exists() or not list(Path("out").iterdir())
+    assert not Path("out.work").exists(), "there is nothing to resume"
 
 
 @pytest.mark.slow

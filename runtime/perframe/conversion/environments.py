@@ -27,8 +27,7 @@ Progress = Callable[[str, float], None]
 PACKAGES: Mapping[str, Sequence[str]] = {  # versions that were seen to work together, on Python 3.11 to 3.13
     TORCH: ("torch==2.13.0", "onnxscript==0.7.2", "onnx==1.23.2", "numpy==2.4.6", "safetensors==0.8.0"),
     TENSORFLOW: (
-        "tensorflow-cpu==2.21.0; sys_platform != 'darwin'",
-        "tensorflow==2.21.0; sys_platform == 'darwin'",
+        f"{'tensorflow' if sys.platform == 'darwin' else 'tensorflow-cpu'}==2.21.0",
         "tf2onnx==1.17.0",
         "onnx==1.23.2",
         "numpy==2.4.6",
@@ -112,7 +111,7 @@ def _fill(place: Path, framework: str, packages: Sequence[str], report: Progress
     log.warning(
         "installing %s into %s, once%s. --python names a Python that has them; `perframe cache --clear --kinds "
         "environments` deletes them",
-        ", ".join(package.partition(";")[0] for package in packages),
+        ", ".join(packages),
         place.parent,
         SIZES.get(framework, ""),
     )

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from perframe.backends import BackendName, backend_type, gl_choices, gl_variants
+from perframe.backends import AUTO, BackendName, backend_type, gl_choices, gl_variants
 from perframe.errors import BackendError, InputError
+from perframe.execution.inputs import Given
+from perframe.execution.once import by_name
 from perframe.execution.worker import Worker
 from perframe.graphics import GLContext
 from perframe.importers.loading import load
@@ -32,7 +34,7 @@ class Trial:
 
 def tune(
     model: Model | str | Path | bytes | IO[bytes] | Any,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, Given] | Given,
     backend: BackendName = BackendType.GPU_COMPUTE,
     ctx: GLContext | None = None,
     repeats: int = 9,
@@ -44,15 +46,19 @@ def tune(
     kept if it saves 5 % of a run. Each variant runs `repeats` times, alternating with the others; the shortest time of
     each step counts.
 
+    `inputs` maps names to arrays; for a model with one input it may be the array itself.
+
     `progress` is called with the name of the current measurement and the fraction done. Blocks. Raises InputError, and
     BackendError on the CPU and without timer queries.
     """
     where = backend_type(backend, ctx)
     if where is BackendType.CPU:
-        raise BackendError("the CPU has no variants to tune: give backend='gpu_compute' or 'gpu_pixel'")
+        chosen = "backend 'auto' chooses the CPU here, and " if backend == AUTO else ""
+        raise BackendError(f"{chosen}the CPU has no variants to tune: give backend='gpu_compute' or 'gpu_pixel'")
     if not isinstance(repeats, int) or repeats < 1:
         raise InputError(f"tune(repeats) takes an integer of at least 1, and got {repeats!r}")
     loaded = model if isinstance(model, Model) else load(model)
+    inputs = by_name(loaded, inputs, "pf.tune")
     choices = gl_choices(ctx)
     choices.asked.clear()
     with Worker(loaded, where, ctx) as worker:

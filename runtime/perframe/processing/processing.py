@@ -112,7 +112,9 @@ def process(
     total = _total(feed, settings)
     if settings.is_one_file:
         if total != 1:
-            raise InputError(f"{out!r} is one file, and {feed.name} has {total} pictures: name a folder or a video")
+            raise InputError(
+                f"{settings.out!r} is one file, and {feed.name} has {total} pictures: name a folder or a video"
+            )
         settings = replace(settings, suffix=Path(settings.out).suffix.lower())
     settings = replace(settings, keeps_times=settings.is_video and rate is None and not feed.is_steady)
     with _alone(settings):
@@ -137,9 +139,13 @@ def _alone(settings: Settings) -> Iterator[None]:
         raise InputError(f"the folder {str(settings.work)!r} cannot be written ({error}): choose another OUT") from None
     try:
         yield
+    except KeyboardInterrupt:
+        if _has_begun(settings):
+            log.warning("%s is not complete: run the same command again to resume", settings.out)
+        raise
     finally:
         lock.release()
-        if settings.is_one_file:  # nothing to continue with
+        if not _has_begun(settings):
             settings.plan.unlink(missing_ok=True)
         if not settings.plan.exists():
             _clear(settings.work)
@@ -230,7 +236,7 @@ def _total(feed: Feed, settings: Settings) -> int:
         raise InputError(f"{feed.name} has no beginning and no end: process takes a video, a folder or a picture")
     counts = [count for count in (feed.count, settings.count) if count is not None]
     if not counts:
-        raise InputError(f"{feed.name} has no end: say how many pictures with `count`")
+        raise InputError(f"{feed.name} has no end: say how many pictures with `count` (--count)")
     return min(counts)
 
 
@@ -242,7 +248,7 @@ def _begin(settings: Settings, overwrite: bool) -> None:
     out, plan = Path(settings.out), settings.plan
     if overwrite:
         plan.unlink(missing_ok=True)
-    elif plan.exists():
+    elif plan.exists() and _has_begun(settings):
         changed = difference(json.loads(plan.read_text(encoding="utf-8")), settings.identity())
         if changed:
             raise InputError(
@@ -259,6 +265,14 @@ def _begin(settings: Settings, overwrite: bool) -> None:
         out.mkdir(exist_ok=True)
     text = json.dumps(settings.identity(), indent=2)
     write_whole(plan, lambda beside: beside.write_text(text, encoding="utf-8"))
+
+
+def _has_begun(settings: Settings) -> bool:
+    """Whether there is something to continue with: a complete chunk, or files in the folder of the result."""
+    if settings.is_one_file:
+        return False
+    out = Path(settings.out)
+    return any(settings.work.glob("chunk-*")) or (not settings.is_video and out.is_dir() and any(out.iterdir()))
 
 
 def _clear(work: Path) -> None:

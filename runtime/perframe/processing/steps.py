@@ -126,10 +126,14 @@ def _picture_input(model: Model, carry: Mapping[str, str]) -> Value:
         )
     (given,) = inputs
     dims = list(given.shape or ())
-    channels = [dim for dim in (*dims[-1:], *dims[-3:-2]) if dim in _CHANNELS or not isinstance(dim, int)]
+    is_last = len(dims) >= 3 and dims[-1] in _CHANNELS
+    channels = [dim for dim in dims[-1 if is_last else -3 :][:1] if dim in _CHANNELS or not isinstance(dim, int)]
     is_one = all(dim == 1 or not isinstance(dim, int) for dim in dims[:-3])
     if len(dims) < 3 or not channels or not is_one or given.dtype not in (DataType.FLOAT32, DataType.UINT8):
-        raise InputError(f"{model.name}: the input {shown} of {given.dtype} is not one picture: prepare it in a script")
+        raise InputError(
+            f"{model.name}: the input {shown} of {given.dtype} is not one picture of float32 or uint8, (1, channels, "
+            "height, width) or (1, height, width, channels) with 1, 3 or 4 channels: prepare it in a script"
+        )
     return given
 
 
@@ -266,10 +270,9 @@ def load_script(path: Path, name: str = "") -> Any:
 
 def _made(kind: Any, given: Mapping[str, Any]) -> Any:
     """An object of a script's class, with those of `model`, `source` and `backend` that are its parameters."""
-    if not isinstance(kind, type):
-        return kind
+    parameters = inspect.signature(kind).parameters if isinstance(kind, type) else {}
     wanted = {}
-    for parameter in inspect.signature(kind).parameters.values():
+    for parameter in parameters.values():
         if parameter.name in given:
             if given[parameter.name] is None and parameter.default is parameter.empty:
                 raise InputError(f"{kind.__name__} takes a {parameter.name}, and none was given")
@@ -281,6 +284,13 @@ def _made(kind: Any, given: Mapping[str, Any]) -> Any:
             raise InputError(
                 f"{kind.__name__} has the parameter {parameter.name}; without a default it may have {', '.join(given)}"
             )
+    if given["model"] is not None and "model" not in parameters:
+        raise InputError(
+            f"{kind.__name__} has no parameter `model`, so the model would not run: let the __init__ of a "
+            "perframe.Script take it, or give no model"
+        )
+    if not isinstance(kind, type):
+        return kind
     return kind(**{name: value for name, value in wanted.items() if value is not None})
 
 
