@@ -14,7 +14,6 @@ import av
 import numpy as np
 import onnx
 import pytest
-from onnx import parser
 
 import perframe as pf
 from media.films import film, film_with_sound, grey, index_of, media_threads
@@ -166,46 +165,6 @@ def test_outputs_that_are_no_pictures_become_files_of_arrays(tmp_path: Path) -> 
     with np.load(tmp_path / "out" / "000001.npz") as arrays:
         assert sorted(arrays) == ["mean", "y"] and arrays["y"].shape == (1, 3, 36, 64)
         assert np.allclose(arrays["mean"], grey(1).mean((0, 1)) / 255, atol=1e-6)
-
-
-COUNTING = """<ir_version: 9, opset_import: ["" : 17]>
-counting (float[1, 3, h, w] x, float[1, 3, 36, 64] sum, float[1] count) => (
-    float[1, 3, h, w] y, float[1, 3, h, w] next_sum, float[1] next_count)
-{
-    y = Identity(x)
-    next_sum = Add(x, sum)
-    one = Constant<value: tensor = float[1] {1.0}>()
-    next_count = Add(count, one)
-}"""
-
-
-@pytest.mark.parametrize(("jobs", "lead"), [(1, 0), (2, 0), (1, 2)])
-def test_states_follow_the_pictures_of_a_chunk(jobs: int, lead: int, tmp_path: Path) -> None:
-    onnx.save(parser.parse_model(COUNTING), tmp_path / "m.onnx")
-    carry = {"next_sum": "sum", "next_count": "count"}
-    source, out = film(tmp_path / "in", 10), tmp_path / "out"
-    pf.process(source, out, tmp_path / "m.onnx", carry=carry, chunk=4, lead=lead, jobs=jobs, suffix=".npz")
-    for index in range(10):
-        first = max(0, index // 4 * 4 - lead)
-        with np.load(out / f"{index:06d}.npz") as arrays:
-            assert arrays["next_count"] == [index - first + 1]
-            total = sum(grey(one).astype(np.float64) / 255 for one in range(first, index + 1))
-            assert np.allclose(arrays["next_sum"][0].transpose(1, 2, 0), total, atol=1e-4)
-    with pytest.raises(pf.InputError, match=r"has 3 inputs .* states with carry \(--carry OUTPUT=INPUT\)"):
-        pf.process(source, tmp_path / "other", tmp_path / "m.onnx")
-
-
-def test_the_command_takes_states(tmp_path: Path) -> None:
-    onnx.save(parser.parse_model(COUNTING), tmp_path / "m.onnx")
-    film(tmp_path / "in", 3)
-    command = [sys.executable, "-m", "perframe.command_line.cli", "process", "in", "--out", "out", "--suffix", ".npz"]
-    command += ["--model", "m.onnx", "--carry"]
-    done = subprocess.run([*command, "next_sum=sum,next_count=count"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    with np.load(tmp_path / "out" / "000002.npz") as arrays:
-        assert arrays["next_count"] == [3]
-    done = subprocess.run([*command, "next_sum"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode != 0 and "--carry takes OUTPUT=INPUT" in done.stderr
 
 
 def test_values_are_normalised_and_drawn_back(tmp_path: Path) -> None:
@@ -383,7 +342,6 @@ def test_a_script_that_fails_is_named(
 def test_what_cannot_be_is_an_error_before_anything_is_written(
     arguments: dict[str, Any], message: str, tmp_path: Path, inverter: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import onnx
     from onnx import TensorProto, helper
 
     monkeypatch.chdir(tmp_path)
