@@ -17,6 +17,7 @@ import perframe as pf
         (("n", 3, "h", "w"), (5, 4, 3), r": pass array\.transpose\(2, 0, 1\)\[None\]$"),
         (("n", 3, "h", "w"), (2, 5, 4, 3), r": pass array\.transpose\(0, 3, 1, 2\)$"),
         ((1, 8, 8, 3), (1, 3, 8, 8), r": pass array\.transpose\(0, 2, 3, 1\)$"),
+        (("n", 3, "h", "w"), (1, 3, 9), r"got \(1, 3, 9\)$"),
         ((1, 1, 8, 8), (8, 8), r": pass array\[None, None\]$"),
         ((3,), (1, 3), r": pass array\[0\]$"),
         ((1, 3, 6, 8), (1, 3, 5, 9), r": pass a picture resized to 8x6$"),

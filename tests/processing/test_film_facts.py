@@ -221,3 +221,13 @@ def test_a_script_that_exits_has_made_no_result(place: str, jobs: int, tmp_path:
 def test_sound_is_not_left_out_in_silence(identity: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pf.process(film_with_sound(tmp_path / "in.mp4"), tmp_path / "out.mp4", identity, rate=10)
     assert "the rate is changed to 10 pictures a second: the sound of" in caplog.text
+
+
+@pytest.mark.parametrize("draws", [False, True])
+def test_a_script_that_draws_nothing_is_told(draws: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "script.py").write_text(
+        "import numpy as np\nimport perframe as pf\n\n\nclass Quiet(pf.Script):\n    def render(self, frame):\n"
+        f"        {'self.app.surface.present(np.full((36, 64, 3), 9, np.uint8))' if draws else 'pass'}\n"
+    )
+    pf.process(film(tmp_path / "in", 2), tmp_path / "out", script=tmp_path / "script.py")
+    assert ("script.py drew nothing" in caplog.text) is not draws

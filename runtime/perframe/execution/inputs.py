@@ -177,7 +177,9 @@ def _reshaping(wanted: DynamicTensorShape, got: tuple[int, ...]) -> str:
     tries = [(tuple(range(len(got))), "array")]
     if len(got) >= 3:
         *first, a, b, c = range(len(got))
-        tries += [(order, f"array.transpose{order}") for order in ((*first, c, a, b), (*first, b, c, a))]
+        orders = [((*first, c, a, b), -3), ((*first, b, c, a), -1)]  # with the place to which the channels go
+        fixed = [order for order, to in orders if len(wanted) >= 3 and isinstance(wanted[to], int)]
+        tries += [(order, f"array.transpose{order}") for order in fixed]
     for order, text in tries:
         if more >= 0 and wanted.accepts((1,) * more + tuple(got[axis] for axis in order)):
             return text + batch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -26,6 +27,8 @@ from perframe.processing.settings import Settings, split_script
 from perframe.tensor import DataType, Tensor
 from perframe.textures.converter import TextureConverter
 from perframe.textures.transform import TextureTransform
+
+log = logging.getLogger("perframe")
 
 Result = Pixels | Mapping[str, np.ndarray[Any, Any]]
 """A picture, H x W x 3 of uint8, or a model's outputs by name."""
@@ -174,6 +177,7 @@ class ScriptStep:
         path, name = split_script(settings.script or "")
         self._where = Path(path).name
         self._source = source
+        self._has_drawn: bool | None = None  # before the first picture
         height, width = first.pixels.shape[:2]
         self._clock = FilmClock(first.time)
         shown = settings.size or (width, height)
@@ -195,7 +199,9 @@ class ScriptStep:
         """Run a frame."""
         self._source.picture, self._clock.time = picture, picture.time
         self._guarded(picture, self._app.loop_once)
-        return np.asarray(self._surface.read_pixels())
+        drawn = np.asarray(self._surface.read_pixels())
+        self._has_drawn = bool(self._has_drawn or drawn.any())
+        return drawn
 
     def _guarded(self, picture: Picture | None, call: Any, *arguments: Any) -> None:
         place = "its beginning" if picture is None else f"picture {picture.index}"
@@ -204,6 +210,8 @@ class ScriptStep:
 
     def release(self) -> None:
         """End the script and its app."""
+        if self._has_drawn is False:
+            log.warning("%s drew nothing in a whole chunk: the result is black there", self._where)
         with _failures_of_scripts(self._where, "its end"), self._app.frame_state.entered():
             self._stack.close()
 
