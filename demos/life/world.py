@@ -47,7 +47,8 @@ def touched(state: FunctionalTensor, brush: FunctionalTensor) -> FunctionalTenso
     new = np.zeros((1, CHANNELS, 1, 1), np.float32)
     new[:, 3:] = 1
     kept = F.where(distance < brush[4] * brush[4], 0.0, state)
-    return F.where(distance < brush[5] * brush[5], new, kept)
+    found: FunctionalTensor = F.where(distance < brush[5] * brush[5], new, kept)
+    return found
 
 
 class World:
