@@ -59,7 +59,7 @@ def test_new_shapes_keep_a_state_of_one_shape(backend: str) -> None:
 def test_open_dims_of_a_state_come_from_the_inputs(backend: str) -> None:
     with pf.Worker(recurrent(("batch", 3)), backend, carry={"next": "state"}) as worker:
         x = random(2, 3)
-        with pytest.raises(pf.InputError, match="begin with reset"):
+        with pytest.raises(pf.InputError, match=r"begin with worker\.reset"):
             worker.state()
         np.testing.assert_allclose(worker.schedule(x).peek_output("next").numpy(), step(x, 0 * x), rtol=1e-5)
         with pytest.raises(pf.InputError, match="'batch' is 5"):

@@ -39,6 +39,9 @@ def test_states_follow_the_pictures_of_a_chunk(jobs: int, lead: int, tmp_path: P
             assert np.allclose(arrays["next_sum"][0].transpose(1, 2, 0), total, atol=1e-4)
     with pytest.raises(pf.InputError, match=r"has 3 inputs .* states with carry \(--carry OUTPUT=INPUT\)"):
         pf.process(source, tmp_path / "other", tmp_path / "m.onnx")
+    (tmp_path / "script.py").write_text("def update(frame): pass")
+    with pytest.raises(pf.InputError, match="carry is for a model without a script"):
+        pf.process(source, tmp_path / "other", tmp_path / "m.onnx", script=tmp_path / "script.py", carry=carry)
 
 
 def test_the_command_takes_states(tmp_path: Path) -> None:

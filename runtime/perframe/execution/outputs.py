@@ -7,7 +7,7 @@ from typing import Any
 
 from perframe.backends.protocol import Backend
 from perframe.errors import InputError
-from perframe.execution.machine import Values, as_output
+from perframe.execution.machine import Values, as_output, downloaded
 from perframe.ir import Model
 from perframe.plan.plan import Target
 from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
@@ -79,7 +79,7 @@ class Outputs:
         if not isinstance(tensor, Tensor):
             raise InputError(f"copy_output takes a perframe.Tensor, not {type(tensor).__name__}")
         key = self.name(name)
-        copied_into(tensor, key, self.last[key], self._backend)
+        copied_into(tensor, key, self.last[key], self._backend, "Worker.copy_output()")
 
     def forget(self) -> None:
         """Forget the last run and the caller's tensors."""
@@ -117,31 +117,30 @@ class _BoundOutput(Target):
         tensor = self.tensor
         if tensor is None or (isinstance(value, Tensor) and value.data_on_backend is tensor.data_on_backend):
             return value
-        return copied_into(tensor, self.name, value, self._backend)
+        return copied_into(tensor, self.name, value, self._backend, "Worker.bind_output()")
 
 
-def copied_into(tensor: Tensor, name: str, value: Any, backend: Backend) -> Tensor:
-    """Copy the values of an output into a tensor, on the device where both are there. Raises InputError for another
-    shape or dtype.
-    """
+def copied_into(tensor: Tensor, name: str, value: Any, backend: Backend, by: str) -> Tensor:
+    """Copy the values of an output into a tensor, for the call `by`. Raises InputError for another shape or dtype."""
     value = as_output(name, value)
     if not isinstance(value, Tensor):
         raise InputError(f"the output {name!r} is not a tensor, so that it cannot be copied into one")
     check_fits(tensor, name, value.shape, value.dtype)
     if not tensor.is_pinned:
         tensor.set_storage(value.data_on_backend.like(value.shape, value.dtype))
-    copy_values(value.data_on_backend, tensor.data_on_backend, value, backend)
+    copy_values(value, tensor.data_on_backend, backend, by)
     return tensor
 
 
-def copy_values(source: Storage, target: Storage, value: Tensor, backend: Backend) -> None:
-    """Copy a value on the device, or through the host where one of the storages is elsewhere."""
+def copy_values(value: Tensor, target: Storage, backend: Backend, by: str) -> None:
+    """Copy a value on the device. Where the value or the target is elsewhere, the call `by` waits for the value."""
+    source = value.data_on_backend
     if source is target:
         return
     if backend.owns(source) and backend.owns(target):
         backend.copy(source, target, value.shape, value.dtype)
     else:
-        target.upload(source.download(value.shape, value.dtype))
+        target.upload(downloaded(value, by))
 
 
 def check_fits(tensor: Tensor, name: str, shape: TensorShape, dtype: DataType) -> None:

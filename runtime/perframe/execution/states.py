@@ -92,7 +92,7 @@ class State(Target):
     def _copied(self, value: Tensor, backend: Backend) -> Tensor:
         storage = value.data_on_backend
         target = self._keep(self._free(storage) or storage.like(value.shape, value.dtype))
-        copy_values(storage, target, value, backend)
+        copy_values(value, target, backend, f"the state {self.source!r}")
         return Tensor.over(target, value.shape, value.dtype, self.output)
 
     def settle(self) -> None:
@@ -224,7 +224,7 @@ class States:
         if shape is None or not shape.is_static:
             raise InputError(
                 f"{self._model.name}: the state {given} has open dims, which no other input has: begin with "
-                f"reset({{{given.name!r}: array}})"
+                f"worker.reset({{{given.name!r}: array}})"
             )
         return np.full(shape.to_shape(), "" if given.dtype is DataType.STRING else 0, given.dtype.numpy)
 

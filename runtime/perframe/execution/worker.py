@@ -293,7 +293,7 @@ class Worker:
             self._outputs.bind(name, tensor)
 
     def copy_output(self, name: str | int, tensor: Tensor) -> None:
-        """Copy an output of the last run into `tensor`. Raises InputError for another shape or dtype."""
+        """Copy an output of the last run into `tensor`; blocks if that is elsewhere. Raises InputError."""
         with self._lock:
             self._check_open()
             self._outputs.copy(name, tensor)

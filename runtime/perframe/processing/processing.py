@@ -200,6 +200,8 @@ def _check(settings: Settings, jobs: int) -> None:
         raise InputError("process needs a model, a script, or both")
     if settings.script is not None and not Path(split_script(settings.script)[0]).is_file():
         raise InputError(f"there is no script {split_script(settings.script)[0]!r}")
+    if settings.carry and settings.script is not None:
+        raise InputError("carry is for a model without a script: let the script make a Worker with carry")
     if settings.suffix not in ("", ".npz", *PICTURES):
         raise InputError(f"suffix is .npz or one of {', '.join(PICTURES)}, not {settings.suffix!r}")
     is_file = settings.is_video or settings.is_one_file

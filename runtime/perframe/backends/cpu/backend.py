@@ -18,6 +18,7 @@ from perframe.backends.cpu.lowering.recipes import Recipes
 from perframe.backends.cpu.lowering.rows import array_of, extent
 from perframe.backends.cpu.lowering.widening import widened
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
+from perframe.backends.cpu.program.bindings import part_of
 from perframe.backends.cpu.program.late_program import LateProgram
 from perframe.backends.cpu.program.program import CpuProgram, CpuStep, NativeStep, PythonStep, Rows
 from perframe.backends.cpu.refit.arithmetic import CpuChooser
@@ -102,10 +103,7 @@ class CpuBackend:
         first, size = within.first * dtype.numpy.itemsize, extent(shape, within.pitch)
         if isinstance(storage, ArenaStorage):
             return storage.part(first, (size,), dtype)
-        begin, length = plain(first), plain(size)
-        made = HostStorage((length,), dtype, storage.memory[begin : begin + length * dtype.numpy.itemsize])
-        made.within = (storage, first)
-        return made
+        return part_of(storage, first, size, dtype)
 
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage
 from perframe.ir.sizes.size import plain
+from perframe.tensor import DataType
 from perframe.tensor.storage import HostStorage, address_of
 
 Ints = NDArray[np.int64]
@@ -80,7 +81,7 @@ class Addresses:
         """The indices of addresses in each storage outside the arena and in its parts, by the id of the storage."""
         found: dict[int, list[int]] = {}
         for key, indices in self.elsewhere.items():
-            found.setdefault(id(_whole(self.others[key])[0]), []).extend(indices)
+            found.setdefault(id(whole_of(self.others[key])[0]), []).extend(indices)
         return found
 
 
@@ -108,15 +109,16 @@ class Bindings:
             if step.numbers is None:
                 self._moved += [operand for operand in step.operands if isinstance(operand, ArenaStorage)]
                 for index, operand in enumerate(step.operands):
-                    whole, first = (operand, 0) if isinstance(operand, ArenaStorage) else _whole(operand)
-                    self._readers.setdefault(id(whole), []).append((step.operands, index, first))
+                    whole, first = (operand, 0) if isinstance(operand, ArenaStorage) else whole_of(operand)
+                    self._readers.setdefault(id(whole), []).append((step.operands, index, plain(first)))
 
     def replace(self, planned: HostStorage, new: HostStorage) -> None:
         """Make all steps use `new` instead of the planned storage, and parts of it instead of the storage's parts."""
         for index, first in self._places_of(planned):
             self._numbers[index] = new.address + first
         for operands, index, first in self._readers.get(id(planned), ()):
-            operands[index] = new if operands[index].within is None else _part_like(operands[index], new, first)
+            part = operands[index]
+            operands[index] = new if part.within is None else part_of(new, first, part.size, part.dtype)
         self._bound[id(planned)] = new.memory
 
     def _places_of(self, planned: HostStorage) -> list[tuple[int, int]]:
@@ -152,18 +154,20 @@ class Bindings:
         return block
 
 
-def _whole(storage: HostStorage) -> tuple[HostStorage, int]:
-    """Return the outermost storage around a storage, or this storage, and the storage's first byte in it."""
+def whole_of(storage: HostStorage) -> tuple[HostStorage, int]:
+    """Return the outermost storage around a storage, or this storage, and the storage's first byte in it, which is
+    symbolic during a trace.
+    """
     first = 0
     while storage.within is not None:
         storage, more = storage.within
-        first += plain(more)
+        first += more
     return storage, first
 
 
-def _part_like(part: HostStorage, whole: HostStorage, first: int) -> HostStorage:
-    """Return the same part of another storage."""
-    end = first + part.size * part.dtype.numpy.itemsize
-    made = HostStorage((part.size,), part.dtype, whole.memory[first:end])
+def part_of(whole: HostStorage, first: int, size: int, dtype: DataType) -> HostStorage:
+    """Return storage for `size` elements of another storage, from its byte `first` on."""
+    begin, length = plain(first), plain(size)
+    made = HostStorage((length,), dtype, whole.memory[begin : begin + length * dtype.numpy.itemsize])
     made.within = whole, first
     return made

@@ -13,7 +13,7 @@ from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels import team
 from perframe.backends.cpu.lowering.rows import extent
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace, Life, aligned
-from perframe.backends.cpu.program.bindings import Addresses, Bindings
+from perframe.backends.cpu.program.bindings import Addresses, Bindings, part_of, whole_of
 from perframe.backends.cpu.program.program import (
     CpuProgram,
     CpuStep,
@@ -89,10 +89,9 @@ class CpuTemplate:
 
     def _operands_of(self, step: PythonStep) -> list[tuple[HostStorage, slice]]:
         """Return for each operand its root storage, and the results that are its first byte, shape and pitch."""
-        parts = _Parts(step.operands)
         return [
             (root, self._note([first + self._begins.get(id(root), 0), *shape]))
-            for root, first, shape in zip(parts.roots, parts.firsts, step.shapes, strict=True)
+            for (root, first), shape in zip(map(whole_of, step.operands), step.shapes, strict=True)
         ]
 
     def _tables_of(self, natives: Sequence[tuple[int, NativeStep]]) -> list[tuple[int, Table, list[tuple[int, int]]]]:
@@ -115,11 +114,10 @@ class CpuTemplate:
             found += [(row + team.ITEMS, step.items, NOTHING), (row + team.CHUNK, step.chunk, NOTHING)]
         found += [(begin + word, number, NOTHING) for word, number in enumerate(known.numbers)]
         found = [one for one in found if is_symbolic(one[1])]
-        parts = _Parts(known.storages)
-        for word, root, first in zip(known.in_arena.tolist(), parts.roots, parts.firsts, strict=True):
+        for word, (root, first) in zip(known.in_arena.tolist(), map(whole_of, known.storages), strict=True):
             found.append((begin + word, self._begins[id(root)] + first, ARENA))
-        elsewhere = _Parts([*known.others.values()])
-        for indices, root, first in zip(known.elsewhere.values(), elsewhere.roots, elsewhere.firsts, strict=True):
+        wholes = map(whole_of, known.others.values())
+        for indices, (root, first) in zip(known.elsewhere.values(), wholes, strict=True):
             if id(root) in self._slots:  # constants have no slot
                 found += [(begin + index, first, self._slots[id(root)]) for index in indices]
         return found
@@ -216,9 +214,7 @@ class CpuSizedProgram:
             if isinstance(root, ArenaStorage):
                 made.append(ArenaStorage((size,), operand.dtype, first))
             elif storage is not None and operand is not root:
-                end = first + size * operand.dtype.numpy.itemsize
-                made.append(HostStorage((size,), operand.dtype, storage.memory[first:end]))
-                made[-1].within = storage, first
+                made.append(part_of(storage, first, size, operand.dtype))
             else:
                 made.append(storage or operand)
         assert step.again is not None
@@ -230,21 +226,6 @@ def _new_storage(shape: Sequence[int], dtype: DataType) -> HostStorage:
     if reason:
         raise InputError(f"for these input shapes {reason}")
     return HostStorage(shape, dtype)
-
-
-class _Parts:
-    """The outermost storages around some storages (or these themselves), and the first byte of each there."""
-
-    def __init__(self, storages: Sequence[HostStorage]) -> None:
-        self.roots: list[HostStorage] = []
-        self.firsts: list[int] = []
-        for storage in storages:
-            first = 0
-            while storage.within is not None:
-                storage, more = storage.within
-                first += more
-            self.roots.append(storage)
-            self.firsts.append(first)
 
 
 def _laid_out(lives: Sequence[Life], lengths: Sequence[int]) -> tuple[list[int], int]:
