@@ -1,6 +1,7 @@
 #version 330
 // One fragment computes TEXELS consecutive texels of four output elements, and writes each to a sheet of its own. If the
-// body's loops are long (LONG), it computes one texel, on the sheet that the geometry shader chose.
+// body's loops are long (LONG), it computes one texel, on the sheet that the geometry shader chose. With APPENDS the first
+// O_tiles texels stay as they are.
 $declarations
 $math
 $functions
@@ -19,6 +20,9 @@ flat in int sheet;
 void main() {
     int first = FIRST_TEXEL(ivec2(gl_FragCoord.xy)), end = (O_size + 3) / 4;
 #ifdef LONG
+#ifdef APPENDS
+    if (first + sheet < O_tiles) discard;
+#endif
     O_texels[0] = first + sheet < end ? texel(first + sheet) : O_VECTOR(0);
 #ifdef O_HALVES
     O_texels[0] = nearest_halves(O_texels[0]);

@@ -245,6 +245,11 @@ class Backend(Protocol):
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str | None:
         """Return None if this backend can run the layer, and otherwise the reason why it cannot."""
 
+    def extends(self, runs: Sequence[int]) -> bool:
+        """Whether a join of inputs with these numbers of elements may write all but the first one, which lies at the
+        begin of the output already.
+        """
+
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
     ) -> list[Step]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from perframe.execution.layer_check import FLOATS, HALVES, LayerCheck
 from perframe.graphics import GLContext
 from perframe.importers.loading import load
 from perframe.ir import Evaluate, Model
+from perframe.passes.layout.grow_states import Growth
 from perframe.passes.prepared import prepared
 from perframe.tensor import BackendType, Tensor, checks
 from perframe.tensor.frames import WITHIN_A_MODEL, current_frame
@@ -40,7 +40,7 @@ class Machine:
     host: Backend
     evaluate: Evaluate
     run_on_host: Callable[[Any, Sequence[Any]], list[Any]]
-    prepare: Callable[[Model], Model]  # a model as the backend's kernels want it
+    prepare: Callable[[Model, Sequence[Growth]], Model]  # a model as the backend's kernels want it
     in_job: Callable[[Callable[[], None]], Any]  # begins a job
     strict: bool
     check: LayerCheck | None = None  # receives each model and all values of its run; with a check, runs keep all values
@@ -58,7 +58,10 @@ def open_machine(
     evaluate = evaluator()
     if check is None and checks.enabled():
         check = LayerCheck(evaluate, backend_type, True, HALVES if precision.has_halves else FLOATS)
-    prepare = partial(prepared, evaluate=evaluate, backend_type=backend_type)
+
+    def prepare(model: Model, grown: Sequence[Growth]) -> Model:
+        return prepared(model, evaluate, backend_type, grown)
+
     return Machine(backend, host, evaluate, host_runner(), prepare, job_scheduler(), strict, check)
 
 

@@ -14,11 +14,21 @@ from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
 
 
 class Outputs:
-    """The outputs of a worker's last run. `targets` decide where the outputs of runs are written."""
+    """The outputs of a worker's last run. `targets` decide where the outputs of runs are written.
 
-    def __init__(self, model: Model, targets: Mapping[str, Target], backend: Backend, host: Backend) -> None:
+    `arrange` brings the value of an output into the order of the file's dims.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        targets: Mapping[str, Target],
+        backend: Backend,
+        host: Backend,
+        arrange: Callable[[str, Any], Any],
+    ) -> None:
         self._model, self._names, self._backend, self._host = model.name, model.output_names, backend, host
-        self.targets = dict(targets)
+        self.targets, self._arrange = dict(targets), arrange
         self._bound: dict[str, _BoundOutput] = {}
         self._last: dict[str, Any] | None = None
 
@@ -52,6 +62,11 @@ class Outputs:
             raise InputError(f"{self._model} has no outputs before the first schedule()")
         return self._last
 
+    def value(self, name: str | int | None) -> Any:
+        """Return an output of the last run: by name, by index, or the first. Never waits."""
+        key = self.name(name)
+        return self._arrange(key, self.last[key])
+
     def bind(self, name: str | int, tensor: Tensor | None) -> None:
         """Let later runs write an output into a tensor; None gives it back to the worker."""
         key = self.name(name)
@@ -79,7 +94,7 @@ class Outputs:
         if not isinstance(tensor, Tensor):
             raise InputError(f"copy_output takes a perframe.Tensor, not {type(tensor).__name__}")
         key = self.name(name)
-        copied_into(tensor, key, self.last[key], self._backend, "Worker.copy_output()")
+        copied_into(tensor, key, self.value(key), self._backend, "Worker.copy_output()")
 
     def forget(self) -> None:
         """Forget the last run and the caller's tensors."""
@@ -95,7 +110,7 @@ def _are_one(one: Tensor, other: Tensor) -> bool:
 class _BoundOutput(Target):
     """An output and the caller's tensor for it; without a tensor, the output is the worker's own again."""
 
-    source = ""
+    source, grows = "", False
 
     def __init__(self, name: str, tensor: Tensor | None, backend: Backend, host: Backend) -> None:
         self.name, self.tensor, self._backend, self._host = name, tensor, backend, host

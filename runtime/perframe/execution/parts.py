@@ -17,6 +17,7 @@ from perframe.execution.planned_part import PlannedPart
 from perframe.execution.report import MemoryUse
 from perframe.execution.static_branches import Branches, Decisions, follow_shapes
 from perframe.ir import Layer, Model, Subgraph, Value
+from perframe.passes.layout.grow_states import Growth
 from perframe.plan.budget import Budget, Stopwatch
 from perframe.plan.plan import NO_TARGETS, Target
 
@@ -55,14 +56,20 @@ Part = PlannedPart | ControlPart | HostPart
 class Parts:
     """All parts of a model, or of the body of a loop or a branch."""
 
-    def __init__(self, model: Model, machine: Machine, targets: Mapping[str, Target] = NO_TARGETS) -> None:
-        """`targets` decide where the model's outputs are written."""
-        self._machine, self._check, self._targets = machine, machine.check, targets
+    def __init__(
+        self,
+        model: Model,
+        machine: Machine,
+        targets: Mapping[str, Target] = NO_TARGETS,
+        grown: Sequence[Growth] = (),
+    ) -> None:
+        """`targets` decide where the model's outputs are written. `grown` lists the states that grow."""
+        self._machine, self._check, self._targets, self._grown = machine, machine.check, targets, grown
         self._branches = Branches(model, machine.evaluate) if follow_shapes(model) else None
         self._chosen_for: dict[Any, Parts | None] = {}  # by the inputs' shapes
         self._decided: dict[Decisions, Parts] = {}
         self._names = [value.name for value in model.inputs]
-        prepared = machine.prepare(model)
+        prepared = machine.prepare(model, grown)
         self.outputs = prepared.outputs
         self.model = prepared if machine.check is None else with_all_values(prepared)
         self._parts = [_part_of(layers, machine, targets) for layers in partition(self.model)]
@@ -143,7 +150,7 @@ class Parts:
         if key not in self._chosen_for:
             decisions, model = self._branches.decide(key)
             if decisions and decisions not in self._decided:
-                self._decided[decisions] = Parts(model, self._machine, self._targets)
+                self._decided[decisions] = Parts(model, self._machine, self._targets, self._grown)
             if len(self._chosen_for) >= MAX_CHOSEN:
                 self._chosen_for.clear()
             self._chosen_for[key] = self._decided.get(decisions)

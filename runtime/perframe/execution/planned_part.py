@@ -52,6 +52,7 @@ class PlannedPart:
 
     def __init__(self, model: Subgraph, machine: Machine, targets: Mapping[str, Target] = NO_TARGETS) -> None:
         self.model, self._machine, self._targets = model, machine, targets
+        self._grown = {name: target.source for name, target in targets.items() if target.grows}
         self._constants = ConstantPool(model.constants)
         self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by input shapes; the plan that ran last is at the end
         self._evicted: list[Plan] = []  # plans to free when their last runs are over
@@ -238,7 +239,7 @@ class PlannedPart:
             for value, shape in zip(self.model.inputs, shapes, strict=True)
         }
         analysis = Analysis(self.model, constants.known, specs, self._machine.evaluate, self._signatures, at)
-        return Planner(self.model, backend, host, constants, analysis, self._machine.strict, at)
+        return Planner(self.model, backend, host, constants, analysis, self._machine.strict, at, self._grown)
 
     @property
     def memory_use(self) -> MemoryUse:

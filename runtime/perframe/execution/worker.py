@@ -13,6 +13,7 @@ from perframe.backends import backend_type as backend_type_of
 from perframe.backends.precision import Precision
 from perframe.backends.protocol import Guarding
 from perframe.errors import ClosedError, InputError
+from perframe.execution.growing import Capacity
 from perframe.execution.inputs import Given, Inputs, hold
 from perframe.execution.layer_check import LayerCheck
 from perframe.execution.machine import Values, downloaded, loaded, open_machine
@@ -71,6 +72,7 @@ class Worker:
     takes half of the memory. Its arithmetic, inputs and outputs stay float32. The page "GPU backends" lists the errors.
 
     `carry` maps outputs to inputs: the value of the output is the next run's input. These states stay on the device.
+    One that is its input with more appended grows in place: up to `carry_capacity` rows, or in storage that doubles.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Worker:
         weights: str = DataType.FLOAT32,
         activations: str = DataType.FLOAT32,
         carry: Mapping[str, str] = MappingProxyType({}),
+        carry_capacity: Capacity = None,
     ) -> None:
         model = loaded(model)
         if model.check_file is not None:
@@ -95,9 +98,9 @@ class Worker:
         machine = open_machine(self.backend_type, ctx, Precision(weights, activations), strict, check)
         self._backend, self._host, self._check = machine.backend, machine.host, machine.check
         self._guarded = self._backend.guarded if isinstance(self._backend, Guarding) else None
-        self._states = States(model, carry, self._backend, cast)
-        self._outputs = Outputs(model, self._states.targets, self._backend, self._host)
-        self.parts = Parts(model, machine, self._outputs.targets)  # public for tools that look at plans
+        self._states = States(model, carry, machine, cast, carry_capacity)
+        self._outputs = Outputs(model, self._states.targets, self._backend, self._host, self._states.in_file_order)
+        self.parts = Parts(model, machine, self._outputs.targets, self._states.grown)  # for tools that look at plans
         self._runs = 0
         self._warming: Warming | None = None
         self._warming_lock = new_lock()
@@ -112,9 +115,8 @@ class Worker:
             self._inputs.keep(name, value)
 
     def empty_input(self, name: str | int = 0, shape: tuple[int, ...] | None = None) -> Tensor:
-        """Return a tensor on this worker's backend for an input. A TextureConverter or `upload` fills it.
-
-        `shape` is required where the model leaves dims open.
+        """Return a tensor on this worker's backend for an input, which needs a `shape` if it has open dims. A
+        TextureConverter or `upload` fills it.
         """
         value, made = self._inputs.concrete(name, shape)
         return Tensor.over(self._backend.alloc(made, value.dtype), made, value.dtype, value.name)
@@ -235,9 +237,7 @@ class Worker:
             with self._lock:
                 self._check_open()
                 if run != self._runs:
-                    raise InputError(
-                        f"{self.model.name}: another run began, or a reset, before this one ended: begin it again"
-                    )
+                    raise InputError(f"{self.model.name}: {_ENDED}")
                 step = self._next_of(steps)
         with self._lock:
             self._end_run(values, trial)
@@ -280,8 +280,9 @@ class Worker:
 
         The worker owns it. A sequence is a list of tensors, and an empty optional is None.
         """
-        self._check_open()
-        return self._outputs.last[self._outputs.name(name)]  # type: ignore[no-any-return]
+        with self._lock:
+            self._check_open()
+            return self._outputs.value(name)  # type: ignore[no-any-return]
 
     def bind_output(self, name: str | int, tensor: Tensor | None) -> None:
         """Let later runs write an output into `tensor`, which moves to the worker's backend. None ends that.
@@ -345,8 +346,7 @@ class Worker:
         With `repeats`, the steps run that many more times, and report their shortest time in seconds within a run, by
         the clock of the CPU or of the GPU. These runs may overwrite the outputs. Without `repeats`, they report their
         shortest time since `time_steps()`. A step in the body of a loop stands once. Layers between plans, which run on
-        the host, have no steps. The call blocks, and is not for frames. Raises ClosedError after release(), and
-        InputError for a number of repeats that is negative or not whole.
+        the host, have no steps. The call blocks. Raises ClosedError after release(), and InputError for a wrong number.
         """
         if not isinstance(repeats, int) or repeats < 0:
             raise InputError(f"report(repeats) takes an integer of at least 0, and got {repeats!r}")

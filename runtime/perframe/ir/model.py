@@ -170,6 +170,12 @@ class Model:
         self._name(value)
         return value
 
+    def rename(self, value: Value, name: str) -> None:
+        """Give a value this name, or a free one like it. Its old name is free then."""
+        self._named.pop(value.name, None)
+        value.name = name
+        self._name(value)
+
     def _link(self, layer: Layer) -> None:
         for value in (*layer.operands, *layer.results):
             if self._named.get(value.name) is not value:

@@ -6,7 +6,7 @@ The workers of a model share the prepared model, and so its constants. It is fre
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,12 @@ import numpy as np
 from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.equality import signature
 from perframe.passes import prepare
+from perframe.passes.layout.grow_states import Growth, lay_out
 from perframe.tensor.locks import new_lock
 
 _lock = new_lock()
-_known: weakref.WeakKeyDictionary[Model, dict[str, tuple[Hashable, weakref.ref[Model]]]] = weakref.WeakKeyDictionary()
+_Key = tuple[str, tuple[Growth, ...]]  # the type of the backend, and the states that grow
+_known: weakref.WeakKeyDictionary[Model, dict[_Key, tuple[Hashable, weakref.ref[Model]]]] = weakref.WeakKeyDictionary()
 
 
 class _ChangeableError(Exception):
@@ -38,36 +40,36 @@ class _Same:
         return id(self.value)
 
 
-def prepared(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
-    """Return the model in the form that a backend's kernels want.
+def prepared(model: Model, evaluate: Evaluate, backend_type: str, grown: Sequence[Growth] = ()) -> Model:
+    """Return the model in the form that a backend's kernels want, with the states that grow laid out for that.
 
     The result is the same object as long as a worker holds it and `model` has not changed.
     """
-    state = _state(model)
-    if state is None:
-        return prepare(model, evaluate, backend_type)
-    with _lock:
-        before, reference = _known.setdefault(model, {}).get(backend_type, (None, None))
-        found = reference() if reference is not None else None
-        if found is not None and before == state:
-            return found
-    made = prepare(model, evaluate, backend_type)
-    freeze(made, besides=model)
-    if made is not model:
+    state, key = _state(model), (backend_type, tuple(grown))
+    if state is not None:
         with _lock:
-            _known.setdefault(model, {})[backend_type] = state, weakref.ref(made, _forgetting(model, backend_type))
+            before, reference = _known.setdefault(model, {}).get(key, (None, None))
+            found = reference() if reference is not None else None
+            if found is not None and before == state:
+                return found
+    made = prepare(lay_out(model, grown) if grown else model, evaluate, backend_type)
+    if state is not None:
+        freeze(made, besides=model)
+    if state is not None and made is not model:
+        with _lock:
+            _known.setdefault(model, {})[key] = state, weakref.ref(made, _forgetting(model, key))
     return made
 
 
-def _forgetting(model: Model, backend_type: str) -> Any:
+def _forgetting(model: Model, key: _Key) -> Any:
     """Return a callback that forgets a prepared model when it is freed."""
     source = weakref.ref(model)
 
     def forget(freed: weakref.ref[Model]) -> None:
         owner = source()
         entries = {} if owner is None else _known.get(owner, {})
-        if backend_type in entries and entries[backend_type][1] is freed:
-            del entries[backend_type]
+        if key in entries and entries[key][1] is freed:
+            del entries[key]
 
     return forget
 

@@ -25,11 +25,16 @@ class Target(Protocol):
     """Decides where the runs of any plan write an output."""
 
     source: str  # the input that later reads the values; empty if none does
+    grows: bool  # whether the values may begin with those of `source`
 
     def storage(self, output: Tensor, planned: Storage, spare: Callable[[], Storage | None]) -> Storage:
         """Return storage for an output of the next run: `planned`, with which it was planned, the plan's `spare`, which
         is like it, or another. `output` is the tensor of the last run.
         """
+
+    def extended(self, output: Tensor, planned: Storage) -> Storage:
+        """Return storage that begins with the values of `source`, and has room for an output of the next run."""
+        raise AssertionError(f"{self.source} does not grow")
 
 
 NO_TARGETS: Mapping[str, Target] = MappingProxyType({})
@@ -49,7 +54,8 @@ class Plan:
     """A plan is made once for a set of input shapes and replayed every frame.
 
     `inputs` pairs each input with the backend that reads it. `live()` returns, for each layer that runs, the bytes of
-    all values that are live during it. The plan frees `owned` and `workspaces` when it is released.
+    all values that are live during it. The plan frees `owned` and `workspaces` when it is released. `extended` names
+    the outputs that begin where an input lies.
     """
 
     def __init__(
@@ -63,11 +69,13 @@ class Plan:
     ) -> None:
         self.segments, self.outputs, self.live = segments, outputs, live
         self.inputs = [operand for operand, _ in inputs]
+        self.extended = {operand.part.whole for operand in self.inputs if operand.part is not None}
         only = segments[0] if len(segments) == 1 else None
         self.program = only.program if isinstance(only, Segment) else None  # the program, if the plan has only one
         self._access = only.access if isinstance(only, Segment) else None
         self.workspaces, self._owned = workspaces, owned
-        self._rings = [InputRing(operand, reader, owned) for operand, reader in inputs if operand.has_storage]
+        held = [(operand, reader) for operand, reader in inputs if operand.has_storage and operand.part is None]
+        self._rings = [InputRing(operand, reader, owned) for operand, reader in held]
         self._planned = {name: tensor.data_on_backend for name, tensor in outputs.items()}
         self._written = dict(self._planned)  # the storages that steps write now
         self.nanoseconds = 0  # the time that planning took
@@ -148,7 +156,10 @@ class Plan:
     def _write(self, name: str, target: Target) -> None:
         """Make the steps write an output where its target wants it."""
         output, planned, written = self.outputs[name], self._planned[name], self._written[name]
-        storage = target.storage(output, planned, lambda: self._spare(target.source))
+        if name in self.extended:
+            storage = target.extended(output, planned)
+        else:
+            storage = target.storage(output, planned, lambda: self._spare(target.source))
         if storage is planned and target.source:
             self._leave(planned)
         if storage is not written:
@@ -158,6 +169,7 @@ class Plan:
                 else:
                     segment.access.rebinds.append((planned, storage))
                     segment.access.writes = [storage if one is written else one for one in segment.access.writes]
+                    segment.access.reads = [storage if one is written else one for one in segment.access.reads]
             self._written[name] = storage
             self.outputs[name] = Tensor.over(storage, output.shape, output.dtype, name)
 
@@ -216,6 +228,7 @@ class Plan:
             else:
                 segment.access.rebinds.append((ring.planned, storage))
                 segment.access.reads = [one.bound for one in self._rings]
+                segment.access.reads += [self._written[name] for name in self.extended]
                 segment.access.others = [one.bound for one in self._rings if one.binds_foreign]
 
     def release(self) -> None:

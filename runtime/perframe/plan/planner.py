@@ -5,8 +5,9 @@ layer reads the value any more), and lower every layer to bound steps.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 from perframe.backends.operand import Make, Operand, StorageRange
 from perframe.backends.protocol import Backend, Placing, Step, Workspace
@@ -37,8 +38,12 @@ class Planner:
         analysis: Analysis,
         strict: bool,
         at: Callable[[str], None] | None = None,
+        grown: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`at` is called with the name of each layer before the layer is lowered."""
+        """`at` is called with the name of each layer before the layer is lowered. `grown` maps outputs to inputs, in
+        whose storage they may begin.
+        """
+        self._grown, self._extended = grown, set[Value]()
         self._model, self._backend, self._host, self._strict = model, backend, host, strict
         self._constants, self._analysis, self._root, self._at = constants, analysis, analysis.root, at
         self._operands: dict[tuple[Value, str], Operand] = {}
@@ -81,9 +86,10 @@ class Planner:
                 self._analysis, self._placing, self._described, self._described_outputs, self._keeps
             )
         self._ends = self._analysis.ends if self._sharing is None else self._sharing.ends
+        begins = dict(self._extensions(layers, backends))
         for value in model.inputs:
             reader = self._reader(value, layers, backends)
-            self._inputs.append((self._lasting(value, reader), reader))
+            self._inputs.append((begins.get(value) or self._lasting(value, reader), reader))
         for index, (layer, backend) in enumerate(zip(layers, backends, strict=True)):
             self._lower(index, layer, backend)
             yield layer.name
@@ -109,6 +115,25 @@ class Planner:
         operand = self._operands[value, backend.backend_type] = self._separate(value, value.name, backend)
         return operand
 
+    def _extensions(self, layers: Sequence[Layer], backends: Sequence[Backend]) -> Iterator[tuple[Value, Operand]]:
+        """Yield each input at the begin of an output that is this input with more appended, and its operand."""
+        for layer, backend in zip(layers, backends, strict=True):
+            source = self._grown.get(layer.results[0].name) if layer.declaration.joins and layer.results else None
+            given = layer.inputs[0] if source is not None else None
+            if given is None or given.name != source or given not in self._model.inputs or layer.epilogue:
+                continue
+            described, out = [self._described(value) for value in layer.operands], layer.output
+            form = layer.form(described, [self._described(out)])
+            if form.outer != 1 or not backend.extends(form.runs):
+                continue
+            shape, dtype = self._analysis.shape(given), self._analysis.known[given].dtype
+            whole = self._lasting(out, backend)
+            at = StorageRange(out.name, 0, shape[-1] if shape else 1)
+            made = Operand(given.name, shape, dtype, storage=whole.storage, part=at)
+            self._operands[given, backend.backend_type] = made
+            self._extended.add(out)
+            yield given, made
+
     def _separate(self, value: Value, name: str, backend: Backend) -> Operand:
         """Return an operand like a value, with storage of its own."""
         spec, shape = self._analysis.known[value], self._analysis.shape(value)
@@ -131,6 +156,8 @@ class Planner:
         """Return the operand of a layer's output. It lies within another value, or has its own storage, in which other
         values may lie already.
         """
+        if value in self._extended:
+            return self._operands[value, backend.backend_type]
         if self._sharing is not None:
             within = self._sharing.within.get(value)
             if within is not None:
@@ -343,6 +370,7 @@ class Planner:
         for workspace in workspaces:
             workspace.end_plan()
         bound = [operand.storage for operand, _ in self._inputs if operand.has_storage]
+        own = [operand.storage for operand, _ in self._inputs if operand.has_storage and operand.part is None]
         shared = [tensor.data_on_backend for tensor in outputs.values()]
         shared += [segment.source for segment in self._segments if isinstance(segment, Transfer)]
         for segment in self._segments:
@@ -350,7 +378,7 @@ class Planner:
                 where = segment.backend.backend_type
                 segment.program = segment.backend.program(segment.steps)
                 segment.access.reads = bound
-                segment.access.writes = [s for s in shared if s.backend_type == where and s not in bound]
+                segment.access.writes = [s for s in shared if s.backend_type == where and s not in own]
         plan = Plan(self._segments, self._inputs, outputs, self._owned, workspaces, lambda: self._live)
         plan.fallbacks = self._fallbacks
         return plan

@@ -25,7 +25,7 @@ from perframe.ir.sizes.trace import LEAST, Trace
 from perframe.plan.constants import ConstantPool
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment
-from perframe.tensor import Tensor, TensorShape
+from perframe.tensor import Storage, Tensor, TensorShape
 from perframe.tensor.locks import new_lock
 
 MAX_TEMPLATES = 12  # of one part
@@ -91,24 +91,24 @@ class Template:
         self.steps, self.layers_of_steps = segment.steps, segment.layers
         self._results = list[int]()
         self.inputs = [
-            (value.name, self._note(value.shape), value.dtype, value.storage if value.has_storage else None)
+            (value.name, self._note(value.shape), value.dtype, value.part, value.storage if value.has_storage else None)
             for value in plan.inputs
         ]
         self.outputs = [
             (name, self._note(tensor.shape), tensor.dtype, tensor.data_on_backend)
             for name, tensor in plan.outputs.items()
         ]
-        planned = {
-            id(storage): (where, dtype)
-            for _, where, dtype, storage in (*self.inputs, *self.outputs)
-            if storage is not None
-        }
+        planned = {id(storage): (where, dtype) for _, where, dtype, _, storage in self.inputs if storage is not None}
+        one = self._note((1,))  # another storage stands for an output that is extended
+        for name, where, dtype, storage in self.outputs:
+            planned[id(storage)] = one if name in plan.extended else where, dtype
         self.layers = [name for name, _ in plan.live()]
         self.program = backend.template(plan.program, plan.workspaces[0], trace, self._results, planned)
         self.losses = trace.losses
-        for *_, storage in (*self.inputs, *self.outputs):
-            if storage is not None:  # each fitted plan has its own storage instead
-                storage.release()
+        every: list[Storage | None] = [one for *_, one in self.inputs]
+        for own in (*every, *(one for *_, one in self.outputs)):
+            if own is not None:  # each fitted plan has its own storage instead
+                own.release()
 
     def _note(self, numbers: Sequence[int]) -> slice:
         self._results += numbers
@@ -127,9 +127,9 @@ class FittedPlan(Plan):
         """`sized` holds the program, the storages and the numbers of this plan."""
         numbers, storages = sized.numbers, sized.storages
         inputs = list[Operand]()
-        for name, where, dtype, planned in template.inputs:
+        for name, where, dtype, part, planned in template.inputs:
             storage = None if planned is None else storages[id(planned)]
-            inputs.append(Operand(name, _new(TensorShape, numbers[where]), dtype, storage=storage))
+            inputs.append(Operand(name, _new(TensorShape, numbers[where]), dtype, storage=storage, part=part))
         outputs = {
             name: Tensor.over(storages[id(planned)], _new(TensorShape, numbers[where]), dtype, name)
             for name, where, dtype, planned in template.outputs

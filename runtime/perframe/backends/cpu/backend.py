@@ -80,6 +80,10 @@ class CpuBackend:
         """Return None: NumPy runs every declared layer."""
         return None
 
+    def extends(self, runs: Sequence[int]) -> bool:
+        """Return True: steps write any range of elements."""
+        return True
+
     def takes_gaps(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
     ) -> frozenset[str]:

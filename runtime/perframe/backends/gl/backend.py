@@ -146,6 +146,10 @@ class GLBackend:
         """Return None if this backend can run the layer, and otherwise the reason why it cannot."""
         return reason_against(layer, inputs, outputs, self.max_elements, self.device.most_rounds)
 
+    def extends(self, runs: Sequence[int]) -> bool:
+        """Whether what is appended begins with a whole texel."""
+        return runs[0] % 4 == 0
+
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
     ) -> list[Any]:

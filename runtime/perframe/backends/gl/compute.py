@@ -145,11 +145,17 @@ class ComputeStep(KernelStep):
         else:
             texels = (size + 3) // 4
             elements = -(-size // 2) if binding.makes_halves else size  # two share a word
-            counts = {"element": elements, "texel": texels, "strip": -(-texels // SHEETS), "tile": binding.tiles}
+            begin = binding.left_alone
+            counts = {
+                "element": elements,
+                "texel": texels - begin,
+                "strip": -(-texels // SHEETS),
+                "tile": binding.tiles,
+            }
             invocations, *rest = counts[unit], 1, 1
         self._extent = -(-invocations // self._columns), *rest  # in work groups
         self._parts = [(first, 0, count, rest[0]) for first, count in binding.parts(self._extent[0], _MAX_GROUPS)]
-        self._axis = int(rest[0] > self._extent[0])
+        self._axis, self._begin = int(rest[0] > self._extent[0]), binding.left_alone
 
     @property
     def groups(self) -> int:
@@ -189,10 +195,10 @@ class ComputeStep(KernelStep):
         commands.set(2, "glBindBufferBase", _STORAGE_BUFFER, _OUTPUT, Name(self._output, "glo"))
         commands.order(self._inputs, self._output)
         parts = self._parts if rows is None else self._some(*rows)
-        where = self._first if len(parts) > 1 or rows is not None else None
+        where = self._first if len(parts) > 1 or rows is not None or self._begin else None
         for x, y, across, down in parts:
             if where is not None:
-                commands.call("glUniform2i", where, x * self._columns, y * self._rows)
+                commands.call("glUniform2i", where, self._begin + x * self._columns, y * self._rows)
             commands.call("glDispatchCompute", across, down, self._extent[2])
         if where is not None:
             commands.call("glUniform2i", where, 0, 0)  # a program may be that of other steps too

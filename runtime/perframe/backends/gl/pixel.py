@@ -144,7 +144,9 @@ class PixelStep(KernelStep):
         super().__init__(device, binding, "pixel", texture_accessors(device, kinds), {}, samplers)
         self._vertex_array = device.vertex_array
         self._width, self._height = texture_size(binding.output.shape.size, device.texture_shift)
-        self._parts = [(0, first, self._width, count) for first, count in binding.parts(self._height)]
+        top = binding.left_alone // (SHEETS * self._width)
+        parts = binding.parts(self._height - top)
+        self._parts = [(0, top + first, self._width, count) for first, count in parts]
         self._is_long = binding.is_long
         self._instances = min(SHEETS, count_texels(binding.output.shape.size)) if self._is_long else 1
 

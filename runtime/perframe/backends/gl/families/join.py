@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, APPENDS, Binding, Call, Tools
 from perframe.backends.operand import Operand
 from perframe.layers.join import Joining
 
@@ -15,8 +16,13 @@ _AT_ONCE = 6
 
 
 def lower(call: Call[Joining], tools: Tools) -> list[Binding]:
-    """Each kernel joins up to six inputs. Its result is the first input of the next kernel."""
+    """Each kernel joins up to six inputs. Its result is the first input of the next kernel.
+
+    An input that lies at the begin of the output stays there, and a kernel appends the others.
+    """
     form = call.form
+    if call.x.lies_in(call.y, 0):
+        return _appended(call, tools)
     parts = [(value, run) for value, run in zip(call.inputs, form.runs, strict=True) if value is not None and run]
     bindings = []
     while True:
@@ -28,6 +34,18 @@ def lower(call: Call[Joining], tools: Tools) -> list[Binding]:
         if not parts:
             return bindings
         parts.insert(0, (target, total))
+
+
+def _appended(call: Call[Joining], tools: Tools) -> list[Binding]:
+    """Join all inputs but the first, and write them after it."""
+    bindings = list[Binding]()
+    first, *runs = call.form.runs
+    parts = [value for value, run in zip(call.inputs[1:], runs, strict=True) if value is not None and run]
+    if not parts:
+        return []
+    whole = joined(call, parts, 1, tools, bindings)
+    binding = _binding(call, [whole], [sum(runs)], call.y, first)
+    return [*bindings, replace(binding, tiles=first // 4, defines={**binding.defines, APPENDS: "1", "LONG": "1"})]
 
 
 def joined(call: Call[Any], parts: Sequence[Operand], outer: int, tools: Tools, bindings: list[Binding]) -> Operand:
@@ -45,10 +63,14 @@ def joined(call: Call[Any], parts: Sequence[Operand], outer: int, tools: Tools, 
     return parts[0]
 
 
-def _binding(call: Call[Any], parts: Sequence[Operand], runs: Sequence[int], target: Operand) -> Binding:
+def _binding(
+    call: Call[Any], parts: Sequence[Operand], runs: Sequence[int], target: Operand, begin: int = 0
+) -> Binding:
+    """The parts follow each other from element `begin` of each row on."""
     defines = {"OPERANDS": str(len(parts))}
-    if not any(run % 4 for run in runs):
-        runs, defines = [run // 4 for run in runs], defines | {"WHOLE": "1"}
-    params: dict[str, Any] = {"first": [sum(runs[:k]) for k in range(len(runs))], "run": runs, "total": sum(runs)}
+    if not any(run % 4 for run in (begin, *runs)):
+        begin, runs, defines = begin // 4, [run // 4 for run in runs], defines | {"WHOLE": "1"}
+    first, total = [begin + sum(runs[:k]) for k in range(len(runs))], begin + sum(runs)
+    params: dict[str, Any] = {"first": first, "run": runs, "total": total}
     given = {f"X{k}": value for k, value in enumerate(parts)}
     return call.bind("join", given, target, params, defines)

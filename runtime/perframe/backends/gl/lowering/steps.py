@@ -41,6 +41,7 @@ RUN = 1024  # the most elements that one invocation reduces; longer reductions a
 # Defines of a kernel with a grid: the rows of its work groups, if they are not one, and their columns, if rows and
 # columns are not 64 invocations.
 GROUP_ROWS, GROUP_COLUMNS = "GROUP_ROWS", "GROUP_COLUMNS"
+APPENDS = "APPENDS"  # the define of a kernel that leaves the first texels of its output alone
 
 
 _INT32 = np.iinfo(np.int32)
@@ -102,7 +103,7 @@ class Binding:
     defines: dict[str, str] = field(default_factory=dict)
     functions: str = ""
     textures: dict[str, Name] = field(default_factory=dict)  # the caller's textures, by sampler
-    tiles: int = 0  # the number of invocations of a kernel that stores its elements itself
+    tiles: int = 0  # the invocations of a kernel that stores its elements itself; with APPENDS texels to leave alone
     grid: tuple[int, int, int] = (0, 0, 0)  # or the extent of their grid: invocations, work groups, work groups
     operations: int = 0  # multiplications and additions, where the layer's form counts them
 
@@ -126,6 +127,11 @@ class Binding:
     def is_long(self) -> bool:
         """Whether one pixel shader computes one texel: the kernel says so, or the lowering by its define LONG."""
         return self.kernel.is_long or "LONG" in self.defines
+
+    @property
+    def left_alone(self) -> int:
+        """The number of texels at the begin of the output that it leaves alone."""
+        return self.tiles if APPENDS in self.defines else 0
 
     @property
     def makes_halves(self) -> bool:

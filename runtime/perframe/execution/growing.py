@@ -1,0 +1,142 @@
+"""States that grow: a run appends to the storage that holds the state, and copies nothing but what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+
+import numpy as np
+
+from perframe.backends.protocol import Backend, Guarding
+from perframe.errors import InputError
+from perframe.execution.machine import Machine
+from perframe.execution.parts import Parts
+from perframe.execution.state import State
+from perframe.ir import Layer, Model, Value
+from perframe.ir.geometry import Ints
+from perframe.ir.sizes.partial import DynamicTensorShape
+from perframe.passes.layout.grow_states import Growth
+from perframe.tensor import Array, DataType, Storage, Tensor
+
+Capacity = int | Mapping[str, int] | None
+
+
+def capacities(model: str, sources: Sequence[str], given: Capacity) -> dict[str, int | None]:
+    """Return the capacity of each input that is a state that grows. Raises InputError."""
+    rows = given if isinstance(given, Mapping) else dict.fromkeys(sources, given)
+    for name, most in rows.items():
+        if name not in sources:
+            listed = ", ".join(map(repr, sources)) or "none"
+            raise InputError(
+                f"{model}: carry_capacity names {name!r}, which is not a state that grows; those are {listed}"
+            )
+        if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
+            raise InputError(f"carry_capacity is a number of rows, at least 1, and got {most!r}")
+    if given is not None and not sources:
+        raise InputError(
+            f"{model}: carry_capacity is for states that grow, and no carried output is its input with more appended"
+        )
+    return {name: rows.get(name) for name in sources}
+
+
+class GrowingState(State):
+    """A state whose storage has room for more. The rows of earlier runs stay as they are, so that a run that fails or
+    is dropped changes nothing: the state is as long as it was.
+    """
+
+    grows = True
+
+    def __init__(self, growth: Growth, given: Value, backend: Backend, capacity: int | None) -> None:
+        """`capacity` is the most rows that it may have; None lets the room double when it is full."""
+        super().__init__(growth.output, given)
+        assert given.shape is not None
+        self.growth, self.shape = growth, growth.laid_out(given.shape)
+        self._backend, self._capacity = backend, capacity
+
+    def zeros(self, dims: Mapping[str, int]) -> Array | None:
+        """Return no rows; None if another dim is open and not in `dims`."""
+        assert self.shape is not None
+        rest = [dims.get(dim) if isinstance(dim, str) else dim for dim in self.shape[1:]]
+        known = [size for size in rest if size is not None]
+        return np.zeros((0, *known), self.given.dtype.numpy) if len(known) == len(rest) else None
+
+    def extended(self, output: Tensor, planned: Storage) -> Storage:
+        """Return the storage in which the state lies. If it is full, copy the state to a larger one."""
+        held, rows = self._read, output.shape[0]
+        if self._capacity is not None and rows > self._capacity:
+            raise InputError(
+                f"the state {self.source!r} would have {rows} rows, and carry_capacity allows {self._capacity}: call "
+                "reset(), or allow more"
+            )
+        if held is not None and held in self._storages and _has_room(held, planned, output.shape.size):
+            return held
+        room = self._capacity or 2 * rows
+        shape = room, *output.shape[1:]
+        target = next((one for one in self._unread() if _has_room(one, planned, output.shape.size)), None)
+        return self._moved(target or planned.like(shape, output.dtype))
+
+    def _unread(self) -> list[Storage]:
+        """The storages in which no value lies that may become the state again."""
+        read = [value.data_on_backend for value, _ in self._history if isinstance(value, Tensor)]
+        return [one for one in self._storages if all(one is not other for other in read)]
+
+    def _moved(self, target: Storage) -> Storage:
+        """Let the state lie in `target`."""
+        value = self.value
+        if isinstance(value, Tensor):
+            source = value.data_on_backend
+            if self._backend.owns(source) and self._backend.owns(target):
+                self._backend.copy(source, target, value.shape, value.dtype)
+            else:
+                target.upload(value.download_to_array())
+        elif value is not None:
+            target.upload(value)
+        if value is not None:
+            self._history[-1] = Tensor.over(target, value.shape, self.given.dtype, self.source), self._history[-1][1]
+        return self._keep(target)
+
+    def _keep(self, storage: Storage) -> Storage:
+        unread = self._unread()
+        self._storages = [storage, *(one for one in self._storages if one is not storage and one not in unread)]
+        return storage
+
+
+def _has_room(storage: Storage, planned: Storage, size: int) -> bool:
+    return (
+        storage.is_open
+        and storage.backend_type is planned.backend_type
+        and storage.element_bytes == planned.element_bytes
+        and storage.max_capacity >= size
+    )
+
+
+class Turns:
+    """Transposes tensors on the device: a state that grows is laid out in another order than that of its file."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._parts: dict[tuple[str, Ints], Parts] = {}
+
+    def turned(self, value: Tensor | Array, perm: Ints, name: str) -> Tensor:
+        """Return the values in the order of `perm`. Later ones of this name and order replace them. Never waits."""
+        if perm == tuple(range(len(perm))) and isinstance(value, Tensor):
+            return value
+        parts = self._parts.get((name, perm))
+        if parts is None:
+            parts = self._parts[name, perm] = Parts(_transposing(DataType.of(value.dtype), perm), self._machine)
+        backend = self._machine.backend
+        with backend.guarded() if isinstance(backend, Guarding) else nullcontext():
+            made: Tensor = parts.run({"x": value})[0]
+        made.name = name
+        return made
+
+    def release(self) -> None:
+        """Free the memory."""
+        for parts in self._parts.values():
+            parts.release()
+        self._parts.clear()
+
+
+def _transposing(dtype: DataType, perm: Ints) -> Model:
+    x, y = Value("x", dtype, DynamicTensorShape([None] * len(perm))), Value("y")
+    return Model([x], [y], [Layer("Transpose", "turn", [x], [y], {"perm": perm})])

@@ -1,0 +1,144 @@
+"""A state: an output of a run that the next run reads as an input."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.protocol import Backend
+from perframe.errors import InputError
+from perframe.execution.outputs import copy_values
+from perframe.ir import Value
+from perframe.plan.plan import Target
+from perframe.tensor import Array, DataType, Fence, Storage, Tensor, TensorShape
+
+log = logging.getLogger("perframe")
+
+
+class State(Target):
+    """One output that the next run reads. Two storages take turns, so that nothing is copied. `shape` is the declared
+    shape in the order of its dims, which for a state that grows is not that of the file.
+
+    Only a run that ends changes `value`: a tensor, an array, or None for zeros of a shape that is not known yet.
+    """
+
+    grows = False
+
+    def __init__(self, output: str, given: Value) -> None:
+        self.output, self.source, self.given, self.shape = output, given.name, given, given.shape
+        self._storages: list[Storage] = []
+        self._accepted: TensorShape | None = None  # the last shape
+        self._history: list[tuple[Any, Fence | None]] = [(None, None)]  # the last good value, and those after it
+
+    @property
+    def value(self) -> Any:
+        """The value that the next run reads."""
+        return self._history[-1][0]
+
+    def reset(self, value: Any) -> None:
+        """Begin again, with this value."""
+        self._history = [(value, None)]
+
+    def zeros(self, dims: Mapping[str, int]) -> Array | None:
+        """Return the value to begin with; None if a dim is open and not in `dims`."""
+        shape = None if self.shape is None else self.shape.with_dims(dims)
+        if shape is None or not shape.is_static:
+            return None
+        dtype = self.given.dtype
+        return np.full(shape.to_shape(), "" if dtype is DataType.STRING else 0, dtype.numpy)
+
+    def storage(self, output: Tensor, planned: Storage, spare: Callable[[], Storage | None]) -> Storage:
+        """Return storage in which the state does not lie."""
+        found = self._free(planned)
+        if found is None and planned is not self._read and planned.is_open:
+            found = planned
+        if found is None:
+            found = spare()
+        if found is None or not _serves(found, planned):
+            found = planned.like(output.shape, output.dtype)
+        return self._keep(found)
+
+    @property
+    def _read(self) -> Storage | None:
+        """The storage in which the state lies."""
+        return self.value.data_on_backend if isinstance(self.value, Tensor) else None
+
+    def _free(self, planned: Storage) -> Storage | None:
+        """The storage in which the state does not lie, if it can stand for `planned`."""
+        read = self._read
+        return next((one for one in self._storages if one is not read and _serves(one, planned)), None)
+
+    def _keep(self, storage: Storage) -> Storage:
+        read = self._read
+        self._storages = [storage, *(one for one in self._storages if one is read)]
+        return storage
+
+    def check(self, value: Any) -> None:
+        """Raise InputError if the input cannot take this output of a run."""
+        if not isinstance(value, Tensor) or (value.shape != self._accepted and not self._accepts(value.shape)):
+            found = f"{value.dtype} {value.shape}" if isinstance(value, Tensor) else "no tensor"
+            raise InputError(
+                f"the output {self.output!r} of this run is {found}, which its input {self.given} cannot take. The "
+                "state is as it was before the run"
+            )
+
+    def end(self, value: Tensor, backend: Backend) -> None:
+        """Make the output of a run the state."""
+        if value.data_on_backend not in self._storages:  # a layer on the host or in a loop made it
+            value = self._copied(value, backend)
+        self._history.append((value, value.data_on_backend.write))
+
+    def _accepts(self, shape: TensorShape) -> bool:
+        if self.shape is not None and not self.shape.accepts(shape):
+            return False
+        self._accepted = shape
+        return True
+
+    def _copied(self, value: Tensor, backend: Backend) -> Tensor:
+        storage = value.data_on_backend
+        target = self._keep(self._free(storage) or storage.like(value.shape, value.dtype))
+        copy_values(value, target, backend, f"the state {self.source!r}")
+        return Tensor.over(target, value.shape, value.dtype, self.output)
+
+    def settle(self) -> None:
+        """Return to the last good value if a run has failed since. Runs that needed the failed one wrote nothing."""
+        while len(self._history) > 1:
+            (good, _), (_, writer) = self._history[:2]
+            if writer is not None and not writer.done:
+                return
+            error = _error_of(writer)
+            if error is None:
+                del self._history[0]
+                continue
+            log.warning("a run failed, and the state %r is as before it: %s", self.source, error)
+            self._history = [(good, None)]
+            if isinstance(good, Tensor):
+                good.data_on_backend.write = None
+
+    def release(self) -> None:
+        """Free the storage."""
+        for storage in self._storages:
+            storage.release()
+        self._storages, self._history = [], [(None, None)]
+
+
+def _serves(storage: Storage, planned: Storage) -> bool:
+    """Whether a storage can hold what another was planned for."""
+    return (
+        storage.is_open
+        and storage.backend_type is planned.backend_type
+        and storage.element_bytes == planned.element_bytes
+        and storage.max_capacity >= planned.max_capacity
+    )
+
+
+def _error_of(writer: Fence | None) -> Exception | None:
+    try:
+        if writer is not None:
+            writer.wait()  # returns at once: it is done
+    except Exception as error:
+        return error
+    return None
