@@ -12,7 +12,7 @@ from operator import floordiv
 from typing import Any, Literal
 
 from perframe.errors import InferenceError
-from perframe.ir.arrangement import Arrangement
+from perframe.ir.arrangement import Arrangement, Steps, cut_alike
 from perframe.ir.attributes import Positive
 from perframe.ir.declaration import Known, layer
 from perframe.ir.form import Counted
@@ -205,18 +205,19 @@ def _attention(
     keeps: int,
 ) -> Attention:
     rank = len(outputs[0].shape)
-    plain = Arrangement.of(rank)
-    query, key, value = (
-        (views[i] if views else plain).view(x.shape) for i, x in enumerate(inputs[:3]) if x is not None
-    )
-    masks = [None if x is None else Arrangement.of(len(x.shape), rank).view(x.shape) for x in inputs[3:]]
-    added, kept, dropped = [*masks, None, None, None][:3]
-    order = perm or range(rank)
-    out = row_major(outputs[0].shape)
-    steps, sizes = [0] * rank, [0] * rank
+    own = views or (Arrangement.of(rank),) * 3
+    seen = [None if x is None else (x.shape, own[i]) for i, x in enumerate(inputs[:3])]
+    seen += [None if x is None else (x.shape, Arrangement.of(len(x.shape), rank)) for x in inputs[3:]]
+    order, out, steps = perm or range(rank), row_major(outputs[0].shape), [Steps()] * rank
     for position, axis in enumerate(order):
-        steps[axis], sizes[axis] = out[position], outputs[0].shape[position]
-    batch, rows, keys, columns = tuple(sizes[:-2]), sizes[-2], value.shape[-2], sizes[-1]
+        steps[axis] = [(outputs[0].shape[position], out[position])]
+    walks = [arrangement.steps(shape) for shape, arrangement in filter(None, seen)]
+    (shape, strides), *cut = cut_alike([steps, *walks])
+    rest = iter(cut)
+    operands = [None if one is None else View(*next(rest), one[1].offset(one[0])) for one in seen]
+    query, key, value, added, kept, dropped = (*operands, *(None,) * (6 - len(operands)))
+    assert query is not None and key is not None and value is not None
+    batch, rows, keys, columns = shape[:-2], shape[-2], value.shape[-2], shape[-1]
     for view, last in (
         (query, (rows, query.shape[-1])),
         (key, (key.shape[-2], keys)),
@@ -233,6 +234,6 @@ def _attention(
         keys,
         key.shape[-2],
         columns,
-        *(query, key, value, added, kept, dropped, tuple(steps)),
+        *(query, key, value, added, kept, dropped, strides),
         *(scale, softcap, fill, keeps),
     )

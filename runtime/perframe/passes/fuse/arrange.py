@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from perframe.ir import Layer, Value
-from perframe.ir.arrangement import Arrangement
+from perframe.ir.arrangement import Arrangement, Part
 from perframe.ir.declaration import normalize_axis
 from perframe.ir.sizes.partial import Dim
 from perframe.passes.match import may_move, scalar
@@ -39,16 +39,21 @@ class Moved:
         return cls(tuple((Piece(axis, 1, dim, True),) for axis, dim in enumerate(shape)), (0,) * len(shape))
 
     def arrangement(self, rank: int) -> Arrangement | None:
-        """Return the arrangement, with dims of 1 before its own up to a rank; None if a dim has more than one piece."""
-        dims: list[tuple[int, int, int] | None] = [None] * (rank - len(self.dims))
+        """Return the arrangement, with dims of 1 before its own up to a rank. None if one of the last two dims has more
+        than one piece, or if a piece has no size of its own.
+        """
+        dims: list[tuple[Part, ...]] = [()] * (rank - len(self.dims))
         for pieces in self.dims:
             kept = [piece for piece in pieces if piece.size != 1]
-            if len(kept) > 1 or (kept and not kept[0].whole and not isinstance(kept[0].size, int)):
+            if any(not piece.whole and not isinstance(piece.size, int) for piece in kept):
                 return None
-            piece = kept[0] if kept else None
-            size = piece.size if piece and not piece.whole else 0
-            dims.append(None if piece is None else (piece.axis, piece.step, size if isinstance(size, int) else 0))
-        return Arrangement(tuple(dims), self.starts)
+            sizes = [piece.size if isinstance(piece.size, int) and not piece.whole else 0 for piece in kept]
+            dims.append(tuple((piece.axis, piece.step, size) for piece, size in zip(kept, sizes, strict=True)))
+        if any(len(parts) > 1 for parts in dims[-2:]):
+            return None
+        return Arrangement(
+            tuple(parts if len(parts) > 1 else parts[0] if parts else None for parts in dims), self.starts
+        )
 
 
 def reshaped(moved: Moved, shape: Sequence[Dim]) -> Moved | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from perframe.ir import Evaluate, Layer, Model, Value
+from perframe.ir.arrangement import Arrangement
 from perframe.ir.declaration import normalize_axis
 from perframe.ir.epilogue import Stage
 from perframe.passes.fuse.arrange import origin
@@ -63,6 +64,8 @@ def _fuse(model: Model, layer: Layer) -> bool:
         origin(value, rank, scales=index < 2, turns=bool(turned))
         for index, (value, turned) in enumerate(zip(sources, turns, strict=True))
     ]
+    if not _cut_alike(found):
+        return False
     sums = list[Layer]()
     while len(scores.added) > 1:
         one, other, *rest = scores.added
@@ -83,6 +86,14 @@ def _fuse(model: Model, layer: Layer) -> bool:
     made = Layer("DotProductAttention", layer.name, inputs, [output], attributes | perm)
     model.replace(layer, *sums, made)
     model.remove(*gone)
+    return True
+
+
+def _cut_alike(operands: Sequence[tuple[Value, Arrangement, float]]) -> bool:
+    """Whether those operands that walk along a dim in several parts, as repeated heads do, have the same parts."""
+    for dims in zip(*(view.parts(value.spec.shape or ()) for value, view, _ in operands), strict=True):
+        if len({parts for parts in dims if len(parts) > 1}) > 1:
+            return False
     return True
 
 

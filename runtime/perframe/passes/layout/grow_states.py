@@ -71,8 +71,12 @@ def _lay_out(model: Model, growth: Growth) -> None:
 
 
 def _turned(value: Value, growth: Growth, index: int) -> Layer:
-    name = f"{growth.output}/part{index}"
-    return Layer("Transpose", name, [value], [name], {"perm": growth.perm})
+    """Return a layer that brings a value into the layout; one with a Transpose that made the value."""
+    name, perm, turn = f"{growth.output}/part{index}", growth.perm, value.producer
+    if turn is not None and turn.op == "Transpose" and not turn.epilogue and not turn.channels_last:
+        order = turn.perm or tuple(range(len(perm)))[::-1]
+        value, perm = turn.input(0), tuple(order[axis] for axis in perm)
+    return Layer("Transpose", name, [value], [name], {"perm": perm})
 
 
 def _growth(model: Model, output: str, source: str) -> Growth | None:
