@@ -185,14 +185,13 @@ def test_a_tensor_begins_a_state(backend: str) -> None:
 
 def test_no_plan_is_made_within_a_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
     from perframe.plan import planner
+    from perframe.testing.checks import trace
 
     model, made = cache(1, 2, 16), []
     with pf.Worker(model, carry={"present": "past"}) as worker:
-        for new in (5, *[1] * 4):
+        for new in (5, 1):
             worker.schedule(random(1, 2, new, 16)).peek_output().numpy()
-        for part in worker.parts.planned_parts():
-            part.trace_now()
-        worker.warmup(random(1, 2, 1, 16))
+        trace(worker)
         init = planner.Planner.__init__
 
         def counted(self: Any, *args: Any) -> None:

@@ -43,7 +43,7 @@ class Operand:
 
     __slots__ = (
         *("_derive", "_make_storage", "_storage", "_value"),
-        *("derivations", "dtype", "name", "part", "shape", "was_read"),
+        *("sizes", "derivations", "dtype", "name", "part", "shape", "was_read"),
     )
 
     def __init__(
@@ -56,7 +56,9 @@ class Operand:
         derive: Callable[[str, Make], Operand] | None = None,
         storage: Storage | None = None,
         part: StorageRange | None = None,
+        sizes: tuple[int, ...] | None = None,
     ) -> None:
+        self.sizes = sizes  # the values where they are sizes of a trace, which `value` would tie to these sizes
         self.part = part  # the range within another value's storage that holds it
         self.name, self.shape, self.dtype, self._value = name, TensorShape(shape), dtype, value
         self._make_storage, self._derive, self._storage = make_storage, derive, storage
@@ -93,6 +95,12 @@ class Operand:
         if callable(self._value):
             self._value = self._value()
         return self._value
+
+    def ints(self) -> tuple[int, ...] | None:
+        """Return the values as ints, or None unless all are known. Sizes of a trace stay symbolic."""
+        if self.sizes is not None or self.value is None:
+            return self.sizes
+        return tuple(int(number) for number in self.value.ravel())
 
     @property
     def is_constant(self) -> bool:

@@ -143,10 +143,10 @@ class PlannedPart:
     def _plan_for(self, values: Values) -> Plan:
         key, shapes, decisive = self._key(values)
         plan = self._plans.get(key)
+        if self._to_trace is not None and (planned := plan or self.latest_plan) is not None:
+            self._begin_tracing(planned)  # for a new shape too: a cache that grows never has the same one again
         if plan is not None:
             self._plans.move_to_end(key)
-            if self._to_trace is not None:
-                self._begin_tracing(plan)
             return plan
         plan = self._templates.plan(shapes, self._machine.backend) if self._templates is not None else None
         if plan is None:

@@ -92,7 +92,7 @@ def _cut(parts: Steps, sizes: Sequence[int]) -> Steps:
 def _parts(dim: Part | tuple[Part, ...] | None) -> Sequence[Part]:
     if dim is None:
         return ()
-    return (dim,) if isinstance(dim[0], int) else dim  # type: ignore[return-value]
+    return (dim,) if isinstance(dim[0], int) else dim
 
 
 def _size(part: Part, shape: Sequence[Dim]) -> Dim:

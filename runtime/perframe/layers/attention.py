@@ -215,7 +215,7 @@ def _attention(
     (shape, strides), *cut = cut_alike([steps, *walks])
     rest = iter(cut)
     operands = [None if one is None else View(*next(rest), one[1].offset(one[0])) for one in seen]
-    query, key, value, added, kept, dropped = (*operands, *(None,) * (6 - len(operands)))
+    query, key, value, added, kept, dropped = [*operands, None, None, None][:6]
     assert query is not None and key is not None and value is not None
     batch, rows, keys, columns = shape[:-2], shape[-2], value.shape[-2], shape[-1]
     for view, last in (

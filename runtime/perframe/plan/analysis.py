@@ -8,6 +8,7 @@ from perframe.errors import InferenceError
 from perframe.ir import Evaluate, Layer, Subgraph, Value
 from perframe.ir.equality import inference_key
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.ir.sizes.size import is_symbolic
 from perframe.ir.sizes.tables import look_up
 from perframe.tensor import TensorShape
 
@@ -122,8 +123,12 @@ class Analysis:
 
 
 def _results(layer: Layer, given: Sequence[PartialTensor | None], evaluate: Evaluate) -> tuple[PartialTensor, ...]:
-    """Infer a layer's outputs. If all inputs are known, compute the values of the outputs too."""
+    """Infer a layer's outputs. If all inputs are known, compute the values of the outputs too, unless these are as many
+    as a size of a trace: they would hold for this size alone.
+    """
     results = layer.infer(given)
+    if any([spec.shape is not None and is_symbolic(spec.shape.size or 0) for spec in results]):
+        return results
     if all([spec is None or spec.is_known for spec in given]) and layer.declaration.pure:
         exact = not layer.epilogue and not any(not spec.is_known or spec.dtype.is_float for spec in results)
         if not exact:

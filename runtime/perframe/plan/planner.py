@@ -14,6 +14,7 @@ from perframe.backends.protocol import Backend, Placing, Step, Workspace
 from perframe.errors import FallbackError
 from perframe.ir import Layer, Subgraph, Value
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.plan import size_values
 from perframe.plan.analysis import Analysis, wide_layers_on_host
 from perframe.plan.constants import ConstantPool
 from perframe.plan.plan import Fallback, Plan
@@ -189,8 +190,8 @@ class Planner:
         name, spec, shape = value.name, self._analysis.known[value], self._analysis.shape(value)
         constant = spec.value
         if constant is None and spec.is_known:  # followed numbers: reading them would tie the trace to them
-            make = partial(self._constant_of, backend, value, spec)
-            made = Operand(name, shape, spec.dtype, spec.specialized_value, make)
+            make = partial(self._sizes, backend, value, spec)
+            made = Operand(name, shape, spec.dtype, spec.specialized_value, make, sizes=spec.ints())
         elif constant is not None:
             array = constant
 
@@ -208,8 +209,15 @@ class Planner:
         self._operands[key] = made
         return made
 
-    def _constant_of(self, backend: Backend, value: Value, spec: PartialTensor) -> Storage:
-        return self._constant(backend, value, spec.specialized_value())
+    def _sizes(self, backend: Backend, value: Value, spec: PartialTensor) -> Storage:
+        """Return storage into which steps write sizes of a trace, or their values where no step can."""
+        if self._placing is None or not size_values.may_be_written(spec):
+            return self._constant(backend, value, spec.specialized_value())
+        storage = self._workspaces[backend.backend_type].take(self._analysis.shape(value), spec.dtype)
+        constant = partial(self._constant, backend, value)
+        for steps in size_values.write(spec, value.name, storage, backend, constant):
+            self._append(backend, steps, f"sizes of {value.name}")
+        return storage
 
     def _constant(self, backend: Backend, value: Value, array: Array) -> Storage:
         storage = self._constants.storage(backend, value, array)

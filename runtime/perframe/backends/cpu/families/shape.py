@@ -1,14 +1,21 @@
-"""Shapes and numbers as tensors. A plan evaluates these; they need no kernels."""
+"""Shapes and numbers as tensors. A plan evaluates most; kernels make those that are as long as a size of a trace."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from perframe.backends.operand import Operand
+from perframe.backends.cpu.lowering.lowering import mover, strided_copy
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
+from perframe.ir.sizes.size import is_less
+from perframe.tensor import DataType
+
+LOWEST, HIGHEST = -1024, 1 << 16  # the numbers that kernels copy from a table
 
 
 def _shape(layer: LayerLike, inputs: Sequence[Any], output: Operand) -> Any:
@@ -41,3 +48,28 @@ _COMPUTE: dict[str, Callable[[LayerLike, Sequence[Any], Operand], Any]] = {
 def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Compute by operator."""
     return [_COMPUTE[layer.op](layer, inputs, outputs[0])]
+
+
+def lower(
+    layer: LayerLike, form: Any, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """A copy of one number to all elements, or of numbers from a table."""
+    y = outputs[0]
+    if layer.op == "ConstantOfShape" and mover("move", y) is not None:
+        value = np.zeros(1, np.float32) if layer.value is None else np.asarray(layer.value).reshape(-1)[:1]
+        return [strided_copy(layer, Operand.stored(value), y, (y.shape.size,), (0,), (1,))]
+    start, _, step = (
+        (None if value is None else value.ints() for value in inputs) if layer.op == "Range" else (None,) * 3
+    )
+    if start is None or step is None or y.dtype not in (DataType.INT32, DataType.INT64):
+        return None
+    count = y.shape.size
+    ends = start[0], start[0] + (count - 1) * step[0]
+    if any(is_less(end, LOWEST) or not is_less(end, HIGHEST) for end in ends):
+        return None
+    return [strided_copy(layer, _table(y.dtype), y, (count,), step, (1,), start[0] - LOWEST)]
+
+
+@cache
+def _table(dtype: DataType) -> Operand:
+    return Operand.stored(np.arange(LOWEST, HIGHEST, dtype=dtype.numpy))

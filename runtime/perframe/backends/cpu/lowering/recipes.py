@@ -100,7 +100,7 @@ def _key(layer: LayerLike, given: Sequence[Operand | None], made: Sequence[Opera
     same = signature(layer)
     if same is None:
         return None
-    inputs = [value and (value.shape, value.dtype, value.is_constant, value.pitch) for value in given]
+    inputs = [value and (value.shape, value.dtype, value.is_constant, value.pitch, value.sizes) for value in given]
     return (same, *inputs, *[(value.shape, value.dtype, value.pitch) for value in made])
 
 
