@@ -62,7 +62,7 @@ _MODULE_OF = {
     "MissingFolderError": "errors",
 }
 
-_MODULES = ("functional", "host", "jobs", "layers", "media", "profiling")
+_MODULES = ("functional", "host", "jobs", "layers", "media", "profiling", "text")
 _MOVED = {
     "ProgressBar": "host",
     "ProfileOverlay": "profiling",
@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from perframe import layers as layers
     from perframe import media as media
     from perframe import profiling as profiling
+    from perframe import text as text
     from perframe.conversion.converting import convert as convert
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError

@@ -91,20 +91,20 @@ class Worker:
         model = loaded(model)
         if model.check_file is not None:
             model.check_file()
-        self.model = model
+        self.model, self.ctx = model, ctx
         self._lock = new_lock()
         self.backend_type = backend_type_of(backend, ctx)
         self._closed = False
         machine = open_machine(self.backend_type, ctx, Precision(weights, activations), strict, check)
         self._backend, self._host, self._check = machine.backend, machine.host, machine.check
         self._guarded = self._backend.guarded if isinstance(self._backend, Guarding) else None
-        self._states = States(model, carry, machine, cast, carry_capacity)
-        self._outputs = Outputs(model, self._states.targets, self._backend, self._host, self._states.in_file_order)
-        self.parts = Parts(model, machine, self._outputs.targets, self._states.grown)  # for tools that look at plans
+        self.states = States(model, carry, machine, cast, carry_capacity)
+        self._outputs = Outputs(model, self.states.targets, self._backend, self._host, self.states.in_file_order)
+        self.parts = Parts(model, machine, self._outputs.targets, self.states.grown)  # for tools that look at plans
         self._runs = 0
         self._warming: Warming | None = None
         self._warming_lock = new_lock()
-        self._inputs = Inputs(model, cast, self._states.sources)
+        self._inputs = Inputs(model, cast, self.states.sources)
 
     # --- inputs ---
 
@@ -228,7 +228,7 @@ class Worker:
         """Take a step of a run at a time, and keep its outputs after the last. A trial leaves the states alone."""
         with self._lock:
             self._check_open()
-            self._states.add(values)  # as they are now
+            self.states.add(values)  # as they are now
             self._begin_run()
             run = self._runs
             step = self._next_of(steps)
@@ -247,7 +247,7 @@ class Worker:
         self._check_open()
         values = self._inputs.gather(inputs, named)
         if self._outputs.targets:
-            self._states.add(values)
+            self.states.add(values)
             self._outputs.check_inputs(values)
         return values
 
@@ -267,7 +267,7 @@ class Worker:
 
     def _end_run(self, values: Values, trial: bool = False) -> None:
         if not trial:
-            self._states.end(values)
+            self.states.end(values)
         self._outputs.keep(values)
         self._backend.flush()
         for watcher in watchers:
@@ -303,7 +303,7 @@ class Worker:
         """Return the first state, or that of an input. Later runs overwrite it. Raises InputError for another name."""
         with self._lock:
             self._check_open()
-            return self._states.value(name)
+            return self.states.value(name)
 
     def reset(self, state: Any = None) -> None:
         """Begin again, with zeros or with copies of the values in a dict from inputs to arrays or tensors. One state
@@ -311,7 +311,7 @@ class Worker:
         """
         with self._lock:
             self._check_open()
-            self._states.reset(state)
+            self.states.reset(state)
             self._runs += 1
 
     @property
@@ -384,7 +384,7 @@ class Worker:
             for watcher in watchers:
                 watcher.worker_ends(self)
             self.parts.release()
-            self._states.release()
+            self.states.release()
             self._backend.free_dropped()
 
     def __enter__(self) -> Worker:
