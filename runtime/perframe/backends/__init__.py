@@ -51,13 +51,15 @@ def open_backend(name: BackendName, ctx: GLContext | None = None, precision: Pre
 
             return backend.open_backend(precision)
         case BackendType.GPU_COMPUTE:
+            from perframe.backends.cpu.refit.arithmetic import SIZE_MATH
             from perframe.backends.gl import compute
 
-            return compute.open_backend(ctx, precision)
+            return compute.open_backend(ctx, precision, SIZE_MATH)
         case BackendType.GPU_PIXEL:
+            from perframe.backends.cpu.refit.arithmetic import SIZE_MATH
             from perframe.backends.gl import pixel
 
-            return pixel.open_backend(ctx, precision)
+            return pixel.open_backend(ctx, precision, SIZE_MATH)
 
 
 def evaluator() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:

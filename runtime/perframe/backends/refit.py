@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from perframe.backends.protocol import Backend, Program, Workspace
+from perframe.ir.sizes.arithmetic import SizeArithmetic
 from perframe.ir.sizes.open_dims import Positions, Shapes
 from perframe.ir.sizes.trace import Trace
 from perframe.tensor import DataType, Storage
@@ -33,6 +35,10 @@ class SizedProgram(Protocol):
     def live(self) -> list[int]:
         """For each layer, the bytes of all values that are alive while the layer runs."""
 
+    @property
+    def is_resized(self) -> bool:
+        """Whether `fit` returns the same program for other sizes, with other numbers."""
+
 
 class ProgramTemplate(Protocol):
     """A program for any sizes: see perframe/plan/refit.py."""
@@ -55,9 +61,35 @@ class Chooser(Protocol):
         """
 
 
+class NativeSizes(Protocol):
+    """Arithmetic of sizes in native code."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the code is compiled."""
+
+    def read(self, block: int) -> None:
+        """Write the results for the last chosen sizes to the words at an address, which begin with a zero."""
+
+
+@dataclass(frozen=True)
+class SizeMath:
+    """Makes native arithmetic of sizes, and choosers among it.
+
+    `native` takes arithmetic, a pair (word, 0) for each result, and the number of results.
+    """
+
+    native: Callable[[SizeArithmetic, Sequence[tuple[int, int]], int], NativeSizes]
+    chooser: Callable[[Sequence[Any], Positions], Chooser]
+
+
 @runtime_checkable
 class Following(Backend, Protocol):
     """A backend whose families compute with sizes that a trace can follow."""
+
+    @property
+    def follows(self) -> bool:
+        """Whether it can do so now."""
 
     def apart(self) -> Following:
         """Return another backend of this kind, for plans that are made in another thread and never run."""

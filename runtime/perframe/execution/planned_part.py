@@ -41,7 +41,7 @@ _templates: weakref.WeakKeyDictionary[Subgraph, Templates] = weakref.WeakKeyDict
 
 def _templates_of(part: Subgraph, backend: Backend) -> Templates | None:
     """Return the templates that all workers of this model object share; None where plans do not follow sizes."""
-    if not isinstance(backend, Following) or not follows_sizes():
+    if not isinstance(backend, Following) or not backend.follows or not follows_sizes():
         return None
     found = _templates.get(part)
     return found or _templates.setdefault(part, Templates(part, backend))
@@ -149,6 +149,8 @@ class PlannedPart:
             self._plans.move_to_end(key)
             return plan
         plan = self._templates.plan(shapes, self._machine.backend) if self._templates is not None else None
+        for other in [other for other, known in self._plans.items() if known is plan]:
+            del self._plans[other]  # the plan was resized
         if plan is None:
             plan = self._made(shapes, decisive)
             self._to_trace = shapes if self.follows(shapes) else None

@@ -35,6 +35,10 @@ class Seen:
     dtype: DataType
     value: Any | None = None
 
+    def ints(self) -> tuple[int, ...] | None:
+        """Return None: no form needs the numbers of data."""
+        return None
+
     @classmethod
     def channels_first(cls, value: Known | None) -> Known | None:
         """Return the value with the channels as the second dim, without its numbers: no form needs those of data."""

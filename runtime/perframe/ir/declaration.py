@@ -55,6 +55,9 @@ class Known(Protocol):
     def value(self) -> Any | None:
         """The values as an ndarray, or None if they are not known before the run."""
 
+    def ints(self) -> tuple[int, ...] | None:
+        """The values as ints, or None unless all are known. Sizes of a trace stay symbolic."""
+
 
 @dataclass(eq=False)
 class Declaration(Traits, Pointwise, Drawn):

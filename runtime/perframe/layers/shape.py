@@ -1,16 +1,18 @@
 """Layers that make small tensors from shapes and numbers.
 
-The plan evaluates them; no backend has a kernel for them.
+The plan evaluates them. Kernels make those that are as long as a size of a trace.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from perframe.ir.declaration import layer
+from perframe.ir.declaration import Known, layer
 from perframe.ir.shape_arithmetic import MAX_VALUES, listed
 from perframe.ir.sizes.partial import (
     Dim,
@@ -77,3 +79,34 @@ def Range(start: PartialTensor, limit: PartialTensor, delta: PartialTensor) -> P
     if start.dtype.is_float or count > MAX_VALUES:
         return PartialTensor(start.dtype, DynamicTensorShape((count,)))
     return PartialTensor.of(np.arange(count, dtype=start.dtype.numpy) * step + first)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a tensor holds: one `value` in all elements, or ints: `first`, `first + step`, ..., or those of `listed`."""
+
+    value: float | int | bool | None = None
+    first: int = 0
+    step: int | None = None
+    listed: tuple[int, ...] | None = None
+
+
+@ConstantOfShape.form
+def _filled(inputs: Sequence[Known], outputs: Sequence[Known], *, value: object) -> Numbers:
+    return Numbers(0.0 if value is None else np.asarray(value).reshape(-1)[0].item())
+
+
+@Range.form
+def _range(inputs: Sequence[Known], outputs: Sequence[Known]) -> Numbers:
+    first, _, step = (None if x.dtype not in (DataType.INT32, DataType.INT64) else x.ints() for x in inputs)
+    return Numbers() if first is None or step is None else Numbers(first=first[0], step=step[0])
+
+
+@layer()
+def SizeValues(sizes: PartialTensor) -> PartialTensor:
+    return sizes.with_shape(sizes.shape)
+
+
+@SizeValues.form
+def _listed(inputs: Sequence[Known], outputs: Sequence[Known]) -> Numbers:
+    return Numbers(listed=inputs[0].ints())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Mapping
 
 from perframe.backends.operand import Later, Make, Operand
 from perframe.backends.protocol import Backend
+from perframe.errors import InputError
 from perframe.ir import Value
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import Array, DataType, HostStorage, Storage
@@ -18,6 +19,7 @@ from perframe.tensor.locks import new_lock
 log = logging.getLogger("perframe")
 Key = tuple[int, Hashable, str]  # an array's number, the memory in which the operand lies, and the kind
 LEAST_HALVED = 256  # elements: a smaller constant stays float32, since half of it is not worth a program of its own
+SMALL = 1 << 16  # bytes: a trace has its own of constants that are not there, if they are small
 UNCHANGED = ""  # the kind of an operand that is not derived
 
 
@@ -36,6 +38,11 @@ class SharedOperand:
             if self._made is None:
                 self._made = make()
             return self._made
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the operand is there."""
+        return self._made is not None
 
     def free(self) -> None:
         """Free the operand's storage."""
@@ -57,6 +64,13 @@ def acquire(source: Array, memory: Hashable, kind: str) -> SharedOperand:
             found = _known[key] = SharedOperand(source, key)
         found.users += 1
         return found
+
+
+def is_made(source: Array, memory: Hashable, kind: str) -> bool:
+    """Whether there is an operand of this kind for an array."""
+    with _lock:
+        found = _known.get((id(source), memory, kind))
+        return found is not None and found.source() is source and found.is_made
 
 
 def let_go(shared: SharedOperand) -> None:
@@ -114,7 +128,12 @@ class ConstantPool:
             return made()
         key = (backend.backend_type, value, kind)
         if key not in self._made:
-            if source.flags.writeable:
+            own = source.flags.writeable
+            if not backend.makes_constants:
+                own = not is_made(source, backend.memory, kind)
+                if own and source.nbytes > SMALL:
+                    raise InputError(f"the constant {value.name!r} is not on {backend.backend_type} yet in this form")
+            if own:
                 self._made[key] = made()
             else:
                 self._taken[key] = acquire(source, backend.memory, kind)

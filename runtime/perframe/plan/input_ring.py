@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Sequence
 
@@ -61,12 +62,12 @@ class InputRing:
 
     def free(self, shape: Sequence[int]) -> Storage | None:
         """Return storage that no run reads or will read; None if too many runs are under way."""
-        storages, reserved = self._storages, self.reserved
+        storages, reserved, size = self._storages, self.reserved, math.prod(shape)
         for storage in storages:
-            if not storage.busy and not (reserved and id(storage) in reserved):
+            if not storage.busy and not (reserved and id(storage) in reserved) and storage.max_capacity >= size:
                 return storage
-        size = len(storages) * self._capacity * self.dtype.numpy.itemsize
-        if len(storages) < MIN_IN_FLIGHT or (len(storages) < MAX_IN_FLIGHT and size < SMALL_INPUTS):
+        held = len(storages) * self._capacity * self.dtype.numpy.itemsize
+        if len(storages) < MIN_IN_FLIGHT or (len(storages) < MAX_IN_FLIGHT and held < SMALL_INPUTS):
             return self._add(shape)
         return None
 

@@ -14,7 +14,6 @@ from perframe.backends.protocol import Backend, Placing, Step, Workspace
 from perframe.errors import FallbackError
 from perframe.ir import Layer, Subgraph, Value
 from perframe.ir.sizes.partial import PartialTensor
-from perframe.plan import size_values
 from perframe.plan.analysis import Analysis, wide_layers_on_host
 from perframe.plan.constants import ConstantPool
 from perframe.plan.plan import Fallback, Plan
@@ -23,6 +22,8 @@ from perframe.plan.sharing import Placed, Sharing
 from perframe.tensor import Array, DataType, Storage, Tensor
 
 log = logging.getLogger("perframe")
+
+MOST_SIZES = 8  # of a trace, that steps write as the values of a tensor; more are tied to their values
 
 _reported: set[tuple[str, str]] = set()
 
@@ -210,13 +211,19 @@ class Planner:
         return made
 
     def _sizes(self, backend: Backend, value: Value, spec: PartialTensor) -> Storage:
-        """Return storage into which steps write sizes of a trace, or their values where no step can."""
-        if self._placing is None or not size_values.may_be_written(spec):
+        """Return storage into which a step writes sizes of a trace, or their values where no step can."""
+        numbers = spec.ints()
+        if numbers is None or len(numbers) > MOST_SIZES or spec.dtype not in (DataType.INT32, DataType.INT64):
             return self._constant(backend, value, spec.specialized_value())
-        storage = self._workspaces[backend.backend_type].take(self._analysis.shape(value), spec.dtype)
-        constant = partial(self._constant, backend, value)
-        for steps in size_values.write(spec, value.name, storage, backend, constant):
-            self._append(backend, steps, f"sizes of {value.name}")
+        shape = self._analysis.shape(value)
+        storage = self._workspaces[backend.backend_type].take(shape, spec.dtype)
+        layer = Layer("SizeValues", f"sizes of {value.name}", [Value("sizes")], [Value("values")])
+        known = partial(self._constant, backend, value)
+        given = Operand(
+            "", shape, spec.dtype, spec.specialized_value, lambda: known(spec.specialized_value()), sizes=numbers
+        )
+        made = Operand("", shape, spec.dtype, storage=storage)
+        self._append(backend, backend.lower(layer, [given], [made], self._no_scratch), layer.name)
         return storage
 
     def _constant(self, backend: Backend, value: Value, array: Array) -> Storage:

@@ -10,6 +10,7 @@ import atexit
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -105,6 +106,7 @@ class Template:
         self.layers = [name for name, _ in plan.live()]
         self.program = backend.template(plan.program, plan.workspaces[0], trace, self._results, planned)
         self.losses = trace.losses
+        self._resized: weakref.WeakKeyDictionary[SizedProgram, FittedPlan] = weakref.WeakKeyDictionary()
         every: list[Storage | None] = [one for *_, one in self.inputs]
         for own in (*every, *(one for *_, one in self.outputs)):
             if own is not None:  # each fitted plan has its own storage instead
@@ -115,9 +117,20 @@ class Template:
         return slice(len(self._results) - len(numbers), len(self._results))
 
     def plan(self, backend: Backend) -> FittedPlan | None:
-        """Return the plan for the sizes for which the template was last chosen, or None while kernels are compiling."""
+        """Return the plan for the sizes for which the template was last chosen, or None while kernels are compiling. A
+        plan whose program is resized is the same one again, with other shapes.
+        """
         sized = self.program.fit(backend)
-        return None if sized is None else FittedPlan(self, sized, backend)
+        if sized is None:
+            return None
+        plan = self._resized.get(sized) if sized.is_resized else None
+        if plan is None:
+            plan = FittedPlan(self, sized, backend)
+            if sized.is_resized:
+                self._resized[sized] = plan
+        else:
+            plan.resize(sized)
+        return plan
 
 
 class FittedPlan(Plan):
@@ -143,6 +156,15 @@ class FittedPlan(Plan):
 
         read = [(operand, backend) for operand in inputs]
         super().__init__([segment], read, outputs, list(storages.values()), [sized.workspace], live)
+        self._template = template
+
+    def resize(self, sized: SizedProgram) -> None:
+        """Take the shapes of the sizes for which the program has its numbers now."""
+        for operand, (_, where, *_) in zip(self.inputs, self._template.inputs, strict=True):
+            operand.shape = _new(TensorShape, sized.numbers[where])
+        for name, where, dtype, _ in self._template.outputs:
+            shape = _new(TensorShape, sized.numbers[where])
+            self.outputs[name] = Tensor.over(self._written[name], shape, dtype, name)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class CpuBackend:
     backend_type = BackendType.CPU
     memory = BackendType.CPU
     precision = FULL
-    times_steps = False
+    times_steps, makes_constants = False, True
 
     def __init__(self) -> None:
         self._last: Fence | None = None
@@ -137,6 +137,11 @@ class CpuBackend:
         if all(map(jit.is_compiled, needed)):
             return CpuProgram.of(own, self.arena)
         return LateProgram(own, self.arena, self._waits)
+
+    @property
+    def follows(self) -> bool:
+        """Return True."""
+        return True
 
     def apart(self) -> CpuBackend:
         """Return a backend with its own arena, which takes no memory until a program runs."""

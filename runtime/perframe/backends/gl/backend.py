@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from time import perf_counter
@@ -23,12 +23,17 @@ from perframe.backends.gl.lowering.steps import (
 )
 from perframe.backends.gl.program.sequence import GLProgram, GLStep
 from perframe.backends.gl.program.timers import QueryTimers, StepTimers, WorkClock
+from perframe.backends.gl.refit.paper import PaperSlots, PaperSteps, paper_backend
+from perframe.backends.gl.refit.template import GLTemplate
 from perframe.backends.gl.storage.slots import Pool, Slots
 from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.operand import Array, Operand, Scratch
 from perframe.backends.precision import FULL, Precision
 from perframe.backends.protocol import Access, Done, LayerLike, Measured, Program, Step, Workspace
+from perframe.backends.refit import Chooser, Following, ProgramTemplate, SizeMath
 from perframe.errors import BackendError, InputError
+from perframe.ir.sizes.open_dims import Positions
+from perframe.ir.sizes.trace import Trace
 from perframe.tensor import BackendType, DataType, Storage
 
 _HELD = {"float": np.float32, "half": np.float16, "int": np.int32}
@@ -101,11 +106,13 @@ class GLBackend:
     max_elements: int
     stores_anywhere = False
     times_steps = False
+    makes_constants = True
     timers: Callable[[Device, int], StepTimers] = QueryTimers  # what times the steps of a program
 
     def __init__(self, device: Device, precision: Precision = FULL) -> None:
         self.device, self.precision = device, precision
-        self._pool = Pool(self)
+        self.pool = Pool(self)
+        self.size_math: SizeMath | None = None  # without it, plans follow no sizes
         self._clock = WorkClock(device)
 
     @property
@@ -130,7 +137,7 @@ class GLBackend:
 
     def workspace(self) -> Workspace:
         """Return a workspace of buffers or textures."""
-        return Slots(self._pool)
+        return Slots(self.pool)
 
     def bind(self, binding: Binding) -> GLStep:
         """Make a step of a binding."""
@@ -182,6 +189,35 @@ class GLBackend:
                 raise BackendError(
                     f"layer {layer.name!r} ({layer.op}) cannot be planned on {where}: {error}"
                 ) from error
+
+    @property
+    def follows(self) -> bool:
+        """Whether there is arithmetic for sizes."""
+        return self.size_math is not None
+
+    def apart(self) -> Following:
+        """Return a backend for plans that are made in another thread and never run."""
+        with self.device.current():
+            made: Following = paper_backend(self)
+        return made
+
+    def template(
+        self,
+        program: Program,
+        workspace: Workspace,
+        trace: Trace,
+        results: Sequence[int],
+        storages: Mapping[int, tuple[slice, DataType]],
+    ) -> ProgramTemplate:
+        """Make a template, in which the program's numbers are arithmetic of sizes."""
+        assert isinstance(program, PaperSteps) and isinstance(workspace, PaperSlots) and self.size_math is not None
+        return GLTemplate(program.steps, workspace, trace, results, storages, self.size_math)
+
+    def chooser(self, templates: Sequence[ProgramTemplate], positions: Positions) -> Chooser:
+        """Make a chooser, which asks the arithmetic of all templates in one call."""
+        made = [template.native for template in templates if isinstance(template, GLTemplate)]
+        assert self.size_math is not None
+        return self.size_math.chooser(made, positions)
 
     def program(self, steps: Sequence[Step]) -> Program:
         """Make a program of steps, with their uniform buffer."""

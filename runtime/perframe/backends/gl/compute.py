@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.compile.program import Kernel
@@ -29,6 +29,7 @@ from perframe.backends.gl.replay import CommandList, Name
 from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.gl.texels import SHEETS
 from perframe.backends.precision import FULL, Precision
+from perframe.backends.refit import SizeMath
 from perframe.errors import BackendError
 from perframe.graphics.functions import delete, generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
@@ -154,8 +155,9 @@ class ComputeStep(KernelStep):
             }
             invocations, *rest = counts[unit], 1, 1
         self._extent = -(-invocations // self._columns), *rest  # in work groups
-        self._parts = [(first, 0, count, rest[0]) for first, count in binding.parts(self._extent[0], _MAX_GROUPS)]
         self._axis, self._begin = int(rest[0] > self._extent[0]), binding.left_alone
+        parts = binding.parts(self._extent[0], _MAX_GROUPS)
+        self._parts = [(self._begin + first * self._columns, 0, count, rest[0]) for first, count in parts]
 
     @property
     def groups(self) -> int:
@@ -177,10 +179,19 @@ class ComputeStep(KernelStep):
         """The location of the numbers of the first invocation and work group."""
         return int(self._gl.glGetUniformLocation(self._program, b"O_first"))
 
+    def with_numbers(self, function: Callable[[Any], Any]) -> Self:
+        """Return the step with other numbers in the place of those that may depend on sizes."""
+        made = super().with_numbers(function)
+        made._extent = tuple(map(function, self._extent))
+        made._parts = [tuple(map(function, part)) for part in self._parts]
+        made._begin = function(self._begin)
+        return made
+
     def _some(self, first: int, count: int) -> list[tuple[int, int, int, int]]:
+        """Return the launch of some rows, as the first invocation and row, and the work groups across and down."""
         if self._axis:
-            return [(0, first, self._extent[0], count)]
-        return [(first, 0, count, self._extent[1])]
+            return [(self._begin, first * self._rows, self._extent[0], count)]
+        return [(self._begin + first * self._columns, 0, count, self._extent[1])]
 
     def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
         """Record a dispatch, or several for parts of it, or that of some rows: the first, and how many."""
@@ -198,7 +209,7 @@ class ComputeStep(KernelStep):
         where = self._first if len(parts) > 1 or rows is not None or self._begin else None
         for x, y, across, down in parts:
             if where is not None:
-                commands.call("glUniform2i", where, self._begin + x * self._columns, y * self._rows)
+                commands.call("glUniform2i", where, x, y)
             commands.call("glDispatchCompute", across, down, self._extent[2])
         if where is not None:
             commands.call("glUniform2i", where, 0, 0)  # a program may be that of other steps too
@@ -319,7 +330,9 @@ class ComputeBackend(GLBackend):
         return ComputeStep(self.device, binding)
 
 
-def open_backend(ctx: GLContext | None, precision: Precision = FULL) -> ComputeBackend:
+def open_backend(
+    ctx: GLContext | None, precision: Precision = FULL, size_math: SizeMath | None = None
+) -> ComputeBackend:
     """Open the backend in the caller's context, or in a headless one. Raises BackendError without GL 4.3."""
     device = device_for(ctx)
     if not device.has_compute:
@@ -327,4 +340,6 @@ def open_backend(ctx: GLContext | None, precision: Precision = FULL) -> ComputeB
             f"gpu_compute needs OpenGL 4.3, and this context has {device.ctx.version_code / 100:.1f}: use gpu_pixel"
         )
     with device.current():
-        return ComputeBackend(device, precision)
+        made = ComputeBackend(device, precision)
+    made.size_math = size_math
+    return made

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
 from perframe.backends.gl.context.device import Device
@@ -24,6 +24,7 @@ from perframe.backends.gl.texels import (
     to_sheets,
 )
 from perframe.backends.precision import FULL, Precision
+from perframe.backends.refit import SizeMath
 from perframe.graphics.functions import delete, generate
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
@@ -155,6 +156,13 @@ class PixelStep(KernelStep):
         """The number of parts that it may be drawn in: blocks of texels."""
         return count_blocks(self._width, self._height)
 
+    def with_numbers(self, function: Callable[[Any], Any]) -> Self:
+        """Return the step with other numbers in the place of those that may depend on sizes."""
+        made = super().with_numbers(function)
+        made._width, made._height, made._instances = map(function, (self._width, self._height, self._instances))
+        made._parts = [tuple(map(function, part)) for part in self._parts]
+        return made
+
     def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
         """Record draws that cover the output's texels, or parts of them, or some rows: the first, and how many."""
         self._bind(commands, uniforms)
@@ -275,8 +283,10 @@ class PixelBackend(GLBackend):
         return PixelStep(self.device, binding)
 
 
-def open_backend(ctx: GLContext | None, precision: Precision = FULL) -> PixelBackend:
+def open_backend(ctx: GLContext | None, precision: Precision = FULL, size_math: SizeMath | None = None) -> PixelBackend:
     """Open the backend in the caller's context, or in a headless one. Raises BackendError without GL 3.3."""
     device = device_for(ctx)
     with device.current():
-        return PixelBackend(device, precision)
+        made = PixelBackend(device, precision)
+    made.size_math = size_math
+    return made

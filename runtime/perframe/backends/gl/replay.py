@@ -33,7 +33,13 @@ class Name(NamedTuple):
     attribute: str
 
 
-Argument = int | Name
+class SizeAt(NamedTuple):
+    """An argument that depends on sizes: its place among the numbers of a program."""
+
+    place: int
+
+
+Argument = int | Name | SizeAt
 
 
 class CommandList:
@@ -44,6 +50,7 @@ class CommandList:
         self._bound = bound
         self._rows: list[list[int]] = []
         self._places: dict[Any, list[tuple[int, int, str]]] = {}  # by owner: row, word and attribute of its names
+        self._sizes: list[tuple[int, int, int]] = []  # row and word of each argument that depends on sizes, its place
         self._pauses: list[tuple[int, Callable[[Any], None], Any]] = []  # functions to call before a row
         self._state: dict[tuple[Argument | str, ...], tuple[Argument, ...]] = {}  # as the list has set it
         self._read, self._written = set[Any](), set[Any]()  # by kernels since the last barrier
@@ -62,6 +69,8 @@ class CommandList:
                 owner, attribute = argument
                 self._places.setdefault(owner, []).append((len(self._rows), word, attribute))
                 row[word] = attrgetter(attribute)(self._bound.get(owner, owner))
+            elif isinstance(argument, SizeAt):
+                self._sizes.append((len(self._rows), word, argument.place))
             else:
                 row[word] = argument
         self._rows.append(row)
@@ -120,6 +129,12 @@ class CommandList:
     def fill(self, rows: Array, words: Array | int, values: Array) -> None:
         """Write numbers into these words of these rows. Word 0 is the function's address."""
         self._words[rows, words] = values
+
+    def fill_sizes(self, numbers: Array) -> None:
+        """Write the arguments that depend on sizes."""
+        if self._sizes:
+            rows, words, places = np.array(self._sizes).T
+            self._words[rows, words] = numbers[places]
 
     def flags(self, rows: Sequence[int] | slice) -> Array:
         """Whether the calls of these rows have returned a GLboolean that is true."""

@@ -13,6 +13,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.ir.sizes.size import is_less
+from perframe.layers.shape import Numbers
 from perframe.tensor import DataType
 
 LOWEST, HIGHEST = -1024, 1 << 16  # the numbers that kernels copy from a table
@@ -42,6 +43,7 @@ _COMPUTE: dict[str, Callable[[LayerLike, Sequence[Any], Operand], Any]] = {
     "Size": _size,
     "ConstantOfShape": _constant_of_shape,
     "Range": _range,
+    "SizeValues": lambda layer, inputs, output: inputs[0],
 }
 
 
@@ -51,23 +53,29 @@ def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequenc
 
 
 def lower(
-    layer: LayerLike, form: Any, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+    layer: LayerLike, form: Numbers, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
-    """A copy of one number to all elements, or of numbers from a table."""
+    """Copies of one number to all elements, or of numbers from a table."""
     y = outputs[0]
-    if layer.op == "ConstantOfShape" and mover("move", y) is not None:
-        value = np.zeros(1, np.float32) if layer.value is None else np.asarray(layer.value).reshape(-1)[:1]
+    if form.value is not None and mover("move", y) is not None:
+        value = np.array([form.value], y.dtype.numpy)
         return [strided_copy(layer, Operand.stored(value), y, (y.shape.size,), (0,), (1,))]
-    start, _, step = (
-        (None if value is None else value.ints() for value in inputs) if layer.op == "Range" else (None,) * 3
-    )
-    if start is None or step is None or y.dtype not in (DataType.INT32, DataType.INT64):
-        return None
-    count = y.shape.size
-    ends = start[0], start[0] + (count - 1) * step[0]
-    if any(is_less(end, LOWEST) or not is_less(end, HIGHEST) for end in ends):
-        return None
-    return [strided_copy(layer, _table(y.dtype), y, (count,), step, (1,), start[0] - LOWEST)]
+    runs: list[tuple[int, int, int]] = []  # (first, step, how many)
+    if form.step is not None:
+        runs.append((form.first, form.step, y.shape.size))
+    for first, step, count in (*runs, *((number, 1, 1) for number in form.listed or ())):
+        for end in (first, first + (count - 1) * step):
+            if is_less(end, LOWEST) or not is_less(end, HIGHEST):
+                return None
+    table = _table(y.dtype)
+    if form.listed is not None:
+        return [
+            strided_copy(layer, table, y, (1,), (1,), (1,), number - LOWEST, index)
+            for index, number in enumerate(form.listed)
+        ]
+    return [
+        strided_copy(layer, table, y, (count,), (step,), (1,), first - LOWEST) for first, step, count in runs
+    ] or None
 
 
 @cache

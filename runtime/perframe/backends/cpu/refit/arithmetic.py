@@ -11,6 +11,7 @@ import numpy as np
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels import request as words
 from perframe.backends.cpu.kernels.request import CHOSEN
+from perframe.backends.refit import SizeMath
 from perframe.ir.sizes.arithmetic import SizeArithmetic
 from perframe.ir.sizes.open_dims import Positions, Shapes
 from perframe.tensor.storage import address_of
@@ -95,3 +96,6 @@ class CpuChooser:
             dims[position] = dim
         self._function(*self._arguments)
         return self._request[CHOSEN]
+
+
+SIZE_MATH = SizeMath(NativeArithmetic, CpuChooser)

@@ -150,6 +150,8 @@ class CpuTemplate:
 class CpuSizedProgram:
     """A program for one set of sizes, with its own storages and words. A frame waits while it is made."""
 
+    is_resized = False
+
     def __init__(self, template: CpuTemplate, pattern: CpuProgram, arena: Arena) -> None:
         self._template, known = template, template.known
         words = np.concatenate([np.zeros(template.given, np.int64), template.results, pattern.words])

@@ -20,6 +20,7 @@ from perframe.backends.gl.compile.binaries import ProgramBinaries
 from perframe.backends.gl.compile.linking import Linking, begin_linking
 from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError
+from perframe.ir.sizes.size import is_symbolic, plain
 from perframe.resources import resource
 
 Number = int | float
@@ -103,12 +104,14 @@ class Kernel:
         words = [word for choice in self.accesses[name] if choice.holds(defines) for word in choice.words]
         return READS[0] in words, READS[1] in words
 
-    def pack(self, values: Mapping[str, Numbers], o_type: str) -> bytes:
-        """The uniform block's bytes. Raises BackendError for a missing value, an unknown one, or too many numbers."""
+    def pack(self, values: Mapping[str, Numbers], o_type: str) -> tuple[bytes, list[tuple[int, Any]]]:
+        """The uniform block's bytes, and the symbolic sizes in it, each with its first byte. Raises BackendError for a
+        missing value, an unknown one, or too many numbers.
+        """
         fields, names = _layout(self, o_type)
         if unused := values.keys() - names:
             raise BackendError(f"kernel {self.name} has no parameter {', '.join(sorted(unused))}")
-        data = bytearray()
+        data, sizes = bytearray(), list[tuple[int, Any]]()
         for parameter, size, alignment, whole, packed in fields:
             given = values.get(parameter.name)
             if given is None:
@@ -119,8 +122,11 @@ class Kernel:
                     f"kernel {self.name}: {len(numbers)} numbers do not fit {parameter.declaration().strip()}"
                 )
             data += bytes(-len(data) % alignment)
+            if whole:
+                sizes += [(len(data) + 4 * at, number) for at, number in enumerate(numbers) if is_symbolic(number)]
+                numbers = [plain(number) for number in numbers]
             data += packed.pack(*map(int if whole else float, numbers), *(0,) * (size - len(numbers)))
-        return bytes(data) + bytes(-len(data) % 16)
+        return bytes(data) + bytes(-len(data) % 16), sizes
 
 
 @cache

@@ -16,6 +16,7 @@ from perframe.backends.gl.families.join import joined
 from perframe.backends.gl.lowering.steps import Binding, Call, Tools
 from perframe.backends.operand import Operand
 from perframe.ir.geometry import View, row_major
+from perframe.ir.sizes.size import specialized
 from perframe.layers.attention import Attention, LinearState
 from perframe.layers.matmul import Product
 from perframe.layers.norm import Softmaxing
@@ -61,11 +62,14 @@ def _attention(call: Call[Attention], tools: Tools) -> list[Binding]:
     if not form.keys:
         return [call.copy(tools.constant(np.zeros(1, np.float32)), call.y, step=0)]
     is_plain = form.out == contiguous
-    most = max(matmul.ROWS, MOST_SCORES // (batches * form.keys) // matmul.ROWS * matmul.ROWS)
+    starts, most = [0], form.rows
+    if batches * form.rows * form.keys > MOST_SCORES and form.rows > matmul.ROWS:
+        most = specialized(max(matmul.ROWS, MOST_SCORES // (batches * form.keys) // matmul.ROWS * matmul.ROWS))
+        starts = list(range(0, specialized(form.rows), most))
     reused = _Reused(tools)
-    for first in range(0, form.rows, most):
-        rows = min(most, form.rows - first)
-        whole = rows == form.rows and is_plain
+    for first in starts:
+        rows = most if len(starts) == 1 else min(most, form.rows - first)
+        whole = len(starts) == 1 and is_plain
         result = call.y if whole else tools.scratch((batches * rows * form.columns,), DataType.FLOAT32)
         made.append(result)
         bindings += _rows(call, first, rows, result, reused.tools())

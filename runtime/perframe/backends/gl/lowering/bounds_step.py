@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from perframe.backends.gl.lowering.steps import Call
@@ -22,11 +23,16 @@ class BoundsStep:
     block = b""  # without a kernel there are no numbers
     offset = 0
     rows = 1
+    sizes: Sequence[tuple[int, Any]] = ()
 
     def __init__(self, layer: LayerLike, operand: Operand, bounds: Bounds) -> None:
         self.layer, self._op, self._bounds = layer.name, layer.op, bounds
         self._shape, self._dtype = operand.shape, operand.dtype
         self._storage = operand.storage
+
+    def with_numbers(self, function: Callable[[Any], Any]) -> BoundsStep:
+        """Return the step: a trace holds for one shape of what it reads."""
+        return self
 
     def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
         """Record a pause for the check."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from perframe.errors import InputError
 from perframe.ir import epilogue
 from perframe.ir.family_files import own_shader
 from perframe.ir.geometry import SlidingWindow, in_dims
+from perframe.ir.sizes.size import is_symbolic, specialized
 from perframe.tensor import DataType, Storage
 
 Array = NDArray[Any]
@@ -109,6 +111,10 @@ class Binding:
 
     def parts(self, size: int, most: int | None = None) -> list[tuple[int, int]]:
         """Launches that share `size` rows or groups, as (first, count), with not too many operations or rows each."""
+        if is_symbolic(size) or is_symbolic(self.operations):
+            if self.operations <= MOST_OPERATIONS and not (most and size > most):
+                return [(0, size)]
+            size = specialized(size)
         count = max(-(-self.operations // MOST_OPERATIONS), -(-size // most) if most else 1, 1)
         each = max(1, -(-size // count))
         return [(first, min(each, size - first)) for first in range(0, max(size, 1), each)]
@@ -145,8 +151,8 @@ class Binding:
         return unit == "tile" or (unit == "grid" and "SCATTERED" in self.defines)
 
     @property
-    def block(self) -> bytes:
-        """The uniform block's bytes."""
+    def block(self) -> tuple[bytes, list[tuple[int, Any]]]:
+        """The uniform block's bytes, and the symbolic sizes in it, each with its first byte."""
         sizes = {"O_size": self.output.shape.size, "O_tiles": self.tiles}
         return self.kernel.pack({**sizes, **self.params}, self.o_type)
 
@@ -264,7 +270,23 @@ class KernelStep:
         self._textures, self._sampler = list(binding.textures.values()), device.sampler
         self._texture_target = TEXTURE_2D_ARRAY if LAYERED in binding.defines else _TEXTURE_2D
         self._output = binding.output.storage
-        self.layer, self.block, self.offset = binding.layer, binding.block, 0
+        self.block, sizes = binding.block
+        self.sizes: Sequence[tuple[int, Any]] = sizes
+        self.layer, self.offset = binding.layer, 0
+
+    def on(self, device: Device, found: Callable[[GLStorage], Storage]) -> Self:
+        """Return a step made without a context, linked and with the storages that `found` returns."""
+        made = copy(self)
+        made._program = device.programs.get(*cast(Any, self._program))
+        made._inputs = [on_gl(found(storage)) for storage in self._inputs]
+        made._output = found(on_gl(self._output))
+        return made
+
+    def with_numbers(self, function: Callable[[Any], Any]) -> Self:
+        """Return the step with other numbers in the place of those that may depend on sizes."""
+        made = copy(self)
+        made.sizes = [(at, function(number)) for at, number in self.sizes]
+        return made
 
     def _bind(self, commands: CommandList, uniforms: int) -> None:
         """Record the program and its numbers."""

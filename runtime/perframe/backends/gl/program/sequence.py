@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import moderngl
 import numpy as np
@@ -24,6 +24,13 @@ class GLStep(Step, Protocol):
 
     block: bytes
     offset: int
+
+    @property
+    def sizes(self) -> Sequence[tuple[int, Any]]:
+        """Byte of the block, and number, for each of the numbers that depend on sizes."""
+
+    def with_numbers(self, function: Callable[[Any], Any]) -> Self:
+        """Return the step with other numbers in the place of those that may depend on sizes."""
 
     def record(self, commands: CommandList, uniforms: int, rows: tuple[int, int] | None = None) -> None:
         """Record its bindings and launch, or some rows: the first, and how many. `uniforms` is a buffer's GL name."""
@@ -55,11 +62,12 @@ class GLProgram:
             step.offset = len(data)
             data += step.block + bytes(-len(step.block) % alignment)
         self._uniforms: moderngl.Buffer | None = None
+        self._data = np.frombuffer(data, np.uint8)
         with device.using():
             device.programs.settle()
             if data:
                 self._uniforms = device.buffer(len(data))
-                self._uniforms.write(bytes(data))
+                self._uniforms.write(data)
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -86,13 +94,16 @@ class GLProgram:
 
     def rows(self, index: int) -> int:
         """The number of parts in which a step may run."""
-        return self._steps[index].rows
+        return self._step(index).rows
+
+    def _step(self, index: int) -> GLStep:
+        return self._steps[index]
 
     def run_rows(self, index: int, rows: tuple[int, int]) -> None:
         """Submit some rows of a step: the first, and how many."""
         with self._device.using():
             commands = CommandList(self._device.gl, self._bound)
-            self._steps[index].record(commands, self._uniforms.glo if self._uniforms is not None else 0, rows)
+            self._step(index).record(commands, self._uniforms.glo if self._uniforms is not None else 0, rows)
             commands.finish().run()
 
     def _commands(self, begin: int, end: int, timers: StepTimers | None) -> CommandList:

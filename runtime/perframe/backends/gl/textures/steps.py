@@ -47,7 +47,7 @@ class Pass(Generic[Submitted]):
 
     def run(self, gl: Any, params: Mapping[str, Numbers]) -> None:
         """Submit the pass with these numbers."""
-        block = self._kernel.pack({"O_size": self._size, "O_tiles": 0, **params}, "float")
+        block, _ = self._kernel.pack({"O_size": self._size, "O_tiles": 0, **params}, "float")
         if self._uniforms is None:
             self._uniforms = self._device.buffer(len(block))
         if block != self._block:

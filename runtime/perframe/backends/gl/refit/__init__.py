@@ -1,0 +1,1 @@
+"""Plans of GL for other sizes: one program, whose numbers are written anew."""

@@ -1,0 +1,172 @@
+"""A program for any sizes: its steps' numbers, and the lengths of its values, are arithmetic of sizes.
+
+GL runs programs one after the other, so that one program is enough: its numbers are written anew for other sizes.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from perframe.backends.gl.program.sized import ResizedProgram
+from perframe.backends.gl.refit.paper import GLMemory, PaperSlots, PaperStorage
+from perframe.backends.gl.replay import SizeAt
+from perframe.backends.gl.storage.slots import Slots
+from perframe.backends.gl.storage.storage import GLStorage
+from perframe.backends.operand import Array
+from perframe.backends.refit import SizeMath
+from perframe.ir.sizes.size import is_symbolic, plain
+from perframe.ir.sizes.trace import Trace
+from perframe.tensor import DataType, Storage
+from perframe.tensor.storage import address_of
+
+
+class GLTemplate:
+    """The steps of one program and the arithmetic of their numbers."""
+
+    def __init__(
+        self,
+        steps: Sequence[Any],
+        workspace: PaperSlots,
+        trace: Trace,
+        results: Sequence[int],
+        storages: Mapping[int, tuple[slice, DataType]],
+        math: SizeMath,
+    ) -> None:
+        self._results: list[Any] = list(results)
+        self._places: dict[Any, SizeAt] = {}
+        self.storages, self.slots = storages, workspace.slots
+        self.lengths = [self._note(slot.storage.size) for slot in workspace.slots]
+        self._marks = [[workspace.slots.index(slot) for slot in slots] for slots in workspace.marks]
+        self.steps = [step.with_numbers(self._note) for step in steps]
+        self._arithmetic = trace.arithmetic(self._results)
+        self.first = [plain(number) for number in self._results]
+        self.native = math.native(self._arithmetic, [(at + 1, 0) for at in range(len(self.first))], len(self.first))
+        self._block = np.zeros(len(self.first) + 1, np.int64)
+        self._made: weakref.WeakKeyDictionary[GLMemory, GLFitted] = weakref.WeakKeyDictionary()
+
+    def _note(self, number: Any) -> Any:
+        """Return the place of a symbolic number among the results; other numbers stay."""
+        if not is_symbolic(number):
+            return number
+        key = frozenset(number.terms.items())
+        if key not in self._places:
+            self._places[key] = SizeAt(len(self._results))
+            self._results.append(number)
+        return self._places[key]
+
+    def serves(self, sizes: Sequence[int]) -> bool:
+        """Whether the template serves these sizes."""
+        return self._arithmetic.evaluate(sizes) is not None
+
+    def fit(self, backend: Any) -> GLFitted | None:
+        """Write the numbers for the sizes of the last choice into the program; None while a kernel is compiling."""
+        if not self.native.ready:
+            return None
+        self.native.read(address_of(self._block))
+        found = self._made.get(backend)
+        if found is None or not found.is_open:
+            found = self._made[backend] = GLFitted(self, backend)
+        found.apply(self._block[1:])
+        return found
+
+    def live(self, numbers: Sequence[int]) -> list[int]:
+        """Return for each layer the bytes of the values that are live while it runs."""
+        sizes = [4 * number_of(length, numbers) for length in self.lengths]
+        return [sum(sizes[slot] for slot in slots) for slots in self._marks]
+
+
+def number_of(number: Any, numbers: Sequence[int]) -> int:
+    """Return a number of a template for some sizes."""
+    return int(numbers[number.place]) if isinstance(number, SizeAt) else int(number)
+
+
+class GLFitted:
+    """A template's program in one context, with its storages. `apply` makes it the program for other sizes."""
+
+    is_resized = True
+
+    def __init__(self, template: GLTemplate, backend: GLMemory) -> None:
+        self._template, self._backend, self.is_open = template, backend, True
+        self.numbers: list[int] = template.first
+        self.workspace = _Workspace(self, backend)
+        self._planned = {
+            planned: backend.alloc(self._shape(where), dtype) for planned, (where, dtype) in template.storages.items()
+        }
+        self._slots = [self.workspace.room(slot.storage) for slot in template.slots]
+        places = {id(slot.storage): real for slot, real in zip(template.slots, self._slots, strict=True)}
+        self._constants: dict[int, Storage] = {}
+
+        def found(storage: GLStorage) -> Storage:
+            if not isinstance(storage, PaperStorage):
+                return storage  # a weight
+            if storage.array is not None:
+                return self._constant(storage, storage.array)
+            return self._planned.get(id(storage)) or places[id(storage)]
+
+        device = backend.device
+        with device.using():
+            steps = [step.on(device, found) for step in template.steps]
+            self.program = ResizedProgram(device, steps, backend.timers)
+        self.storages: Mapping[int, Storage] = self._planned
+
+    def _shape(self, where: slice) -> Sequence[int]:
+        return [max(1, number) for number in self.numbers[where]]
+
+    def _constant(self, storage: PaperStorage, array: Array) -> Storage:
+        if id(storage) not in self._constants:
+            self._constants[id(storage)] = self._backend.constant(array)
+        return self._constants[id(storage)]
+
+    def apply(self, numbers: Array) -> None:
+        """Make room for these sizes, and write their numbers."""
+        self.numbers = numbers.tolist()
+        for planned, (where, _) in self._template.storages.items():
+            storage, size = self._planned[planned], prod(self._shape(where))
+            if storage.max_capacity < size:
+                storage.enlarge((size + size // 2,))
+        for slot, length in zip(self._slots, self._template.lengths, strict=True):
+            self.workspace.enlarge(slot, max(1, number_of(length, self.numbers)))
+        self.program.apply(numbers)
+
+    def live(self) -> list[int]:
+        """Return for each layer the bytes of all values that are live while it runs."""
+        return self._template.live(self.numbers)
+
+    def close(self) -> None:
+        """Note that its storages are gone."""
+        self.is_open = False
+        for storage in self._constants.values():
+            storage.release()
+
+
+class _Workspace(Slots):
+    """Slots of the backend's pool, which all plans share. They grow with the sizes of one program."""
+
+    def __init__(self, owner: GLFitted, backend: GLMemory) -> None:
+        super().__init__(backend.pool)
+        self._owner, self._backend = weakref.ref(owner), backend
+
+    def room(self, planned: PaperStorage) -> GLStorage:
+        """Take storage for values of the planned storage."""
+        found: Any = self._take((max(1, plain(planned.size)),), planned.dtype, planned.is_half)
+        return found  # type: ignore[no-any-return]
+
+    def enlarge(self, storage: GLStorage, elements: int) -> None:
+        """Make room for more elements, if there is none yet, with some to spare."""
+        slot = self._taken[id(storage)]
+        if slot.size < self._backend.capacity((elements,), storage.dtype, storage.is_half)[1]:
+            shape = (elements + elements // 2,)
+            slot.want(self._backend.capacity(shape, storage.dtype, storage.is_half)[1], shape)
+        slot.settle()
+
+    def release(self) -> None:
+        """Leave the pool."""
+        super().release()
+        owner = self._owner()
+        if owner is not None:
+            owner.close()
