@@ -151,6 +151,7 @@ class PlannedPart:
         plan = self._templates.plan(shapes, self._machine.backend) if self._templates is not None else None
         for other in [other for other, known in self._plans.items() if known is plan]:
             del self._plans[other]  # the plan was resized
+        self._evicted = [evicted for evicted in self._evicted if evicted is not plan]
         if plan is None:
             plan = self._made(shapes, decisive)
             self._to_trace = shapes if self.follows(shapes) else None

@@ -10,6 +10,7 @@ import numpy as np
 
 from perframe.ir.declaration import Known, layer
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.ir.sizes.size import specialized
 from perframe.tensor import DataType
 
 
@@ -25,7 +26,7 @@ class Dropping:
 
     def drawn(self, shape: Sequence[int]) -> Any:
         """Draw float64 numbers. The Mersenne twister drops the same elements for a seed as ONNX's own evaluator."""
-        return np.random.RandomState(self.seed).uniform(0, 1, tuple(shape))
+        return np.random.RandomState(self.seed).uniform(0, 1, tuple(map(specialized, shape)))
 
 
 @layer(alias=True)

@@ -33,6 +33,7 @@ from perframe.backends.protocol import Access, Done, LayerLike, Measured, Progra
 from perframe.backends.refit import Chooser, Following, ProgramTemplate, SizeMath
 from perframe.errors import BackendError, InputError
 from perframe.ir.sizes.open_dims import Positions
+from perframe.ir.sizes.size import plain
 from perframe.ir.sizes.trace import Trace
 from perframe.tensor import BackendType, DataType, Storage
 
@@ -172,7 +173,12 @@ class GLBackend:
             values = np.ascontiguousarray(array)
             return Operand("", values.shape, DataType.of(values.dtype), storage=self.constant(values))
 
-        tools = Tools(scratch, constant, self.stores_anywhere, self.device.choices)
+        def table(make: Callable[..., Array], *arguments: Any) -> Operand:
+            made = constant(make(*map(plain, arguments)))
+            on_gl(made.storage).note_table(make, arguments)
+            return made
+
+        tools = Tools(scratch, constant, table, self.stores_anywhere, self.device.choices)
         with self.device.using():
             try:
                 bindings = family.lower(call, tools)

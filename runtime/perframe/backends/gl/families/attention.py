@@ -175,7 +175,7 @@ def _linear(call: Call[LinearState], tools: Tools) -> list[Binding]:
     form, query, key, value = call.form, call.x, call.input(1), call.input(2)
     past, decay, beta = (call.optional(index) for index in (3, 4, 5))
     size = form.batch * form.heads * form.keys * form.values
-    state = past or tools.constant(np.zeros(size, np.float32))
+    state = past or tools.constant(np.zeros(specialized(size), np.float32))
     shared = {"Q": query, "K": key, "V": value, "G": decay or key, "B": beta or key}
     bindings: list[Binding] = []
 
@@ -190,7 +190,7 @@ def _linear(call: Call[LinearState], tools: Tools) -> list[Binding]:
         return tools.scratch(shape, DataType.FLOAT32)
 
     made = []
-    for token in range(form.tokens):
+    for token in range(specialized(form.tokens)):
         change = kernel("CHANGE", token, {"S": state}, scratch(form.batch * form.heads * form.values))
         last = token == form.tokens - 1 and len(call.outputs) > 1
         state = kernel("STATE", token, {"S": state, "C": change}, call.outputs[1] if last else scratch(size))

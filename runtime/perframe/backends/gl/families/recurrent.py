@@ -12,6 +12,7 @@ from perframe.backends.gl.families.join import joined
 from perframe.backends.gl.lowering.steps import Binding, Call, Functions, Tools, function_of
 from perframe.backends.gl.lowering.together import share_products
 from perframe.backends.operand import Operand
+from perframe.ir.sizes.size import specialized
 from perframe.layers.matmul import Product
 from perframe.layers.recurrent import Recurrence
 from perframe.tensor import DataType
@@ -89,7 +90,7 @@ class _Lowering:
 
     def first_state(self, h: Operand | None, c: Operand | None) -> Operand:
         """The first state; zeros if it is not given."""
-        size = self.rows * self.pitch * self.numbers
+        size = specialized(self.rows * self.pitch * self.numbers)
         given = {name: value for name, value in (("H", h), ("C", c)) if value is not None}
         if not given:
             return self.tools.constant(np.zeros(size, np.float32))
@@ -147,7 +148,7 @@ def lower(call: Call[Recurrence], tools: Tools) -> list[Binding]:
     made = _Lowering(call, tools, {name: value for name, value in shared.items() if value is not None}, bindings)
     made.inputs["R"] = made.packed(r)
     states = [made.first_state(h, c)]
-    for step in range(form.steps):
+    for step in range(specialized(form.steps)):
         states.append(made.next_state(step, states[-1]))
     whole = joined(call, states[1:], 1, tools, made.bindings) if form.steps else states[0]
     for index, (y, source) in enumerate(zip(call.outputs, (whole, states[-1], states[-1]), strict=False)):

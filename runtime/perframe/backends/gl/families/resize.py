@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools
-from perframe.layers.resize import AxisSampling, AxisTaps
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, Array, Binding, Call, Tools
+from perframe.layers.resize import AxisSampling, AxisTaps, taps
 from perframe.tensor import DataType
 
 _COPY = AxisSampling("nearest", "asymmetric", "floor", 0.0, False, False, 1.0, (0.0, 1.0))
@@ -38,12 +38,23 @@ def lower(call: Call[list[AxisTaps]], tools: Tools) -> list[Binding]:
         defines = {"WHOLE": "1"} if whole else {}
         if first.count * second.count > _MOST_TAPS:
             defines["LONG"] = "1"
-        indices = np.concatenate([first.indices.reshape(-1), second.indices.reshape(-1)])
-        weights = np.concatenate([first.weights.reshape(-1), second.weights.reshape(-1)])
-        given = {"X": x, "I": tools.constant(indices), "W": tools.constant(weights)}
+        sizes = (*_of(first), *_of(second))
+        given = {"X": x, "I": tools.table(_indices, *sizes), "W": tools.table(_weights, *sizes)}
         bindings.append(call.bind("resize", given, y, params, defines))
         x = y
     return bindings
+
+
+def _of(one: AxisTaps) -> tuple[AxisSampling, int, int]:
+    return one.sampling, one.size, one.output
+
+
+def _indices(*axes: Any) -> Array:
+    return np.concatenate([taps(*axes[at : at + 3])[0].reshape(-1) for at in (0, 3)])
+
+
+def _weights(*axes: Any) -> Array:
+    return np.concatenate([taps(*axes[at : at + 3])[1].reshape(-1) for at in (0, 3)])
 
 
 def _passes(axes: list[AxisTaps]) -> list[tuple[AxisTaps, AxisTaps]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.gl.lowering.steps import Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools, passes
 from perframe.layers.roi_pool import Cells
 
 
@@ -23,9 +23,8 @@ def lower(call: Call[Cells], tools: Tools) -> list[Binding]:
     """Each pass reads some rows of the picture, because one cell may cover all of it."""
     form, y, found, bindings = call.form, call.y, call.x, list[Binding]()
     rows, columns = form.size
-    at_once = _at_once(call) // (columns + 1)
-    for first in range(0, max(rows, 1), at_once):
-        last = min(first + at_once, rows)
+    for first, count in passes(rows, _at_once(call) // (columns + 1)):
+        last = first + count
         target = y if last == rows else tools.scratch(y.shape, y.dtype)
         params: dict[str, Any] = {"output_": form.output, "first": first, "last": last}
         given = {"X": call.x, "R": call.input(1), "F": found}

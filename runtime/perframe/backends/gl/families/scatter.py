@@ -10,7 +10,7 @@ from typing import Any
 
 from perframe.backends.gl.families.gather import addresses
 from perframe.backends.gl.families.select import first_indices
-from perframe.backends.gl.lowering.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools, wrapped
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools, passes, wrapped
 from perframe.backends.operand import Operand
 from perframe.ir.geometry import row_major
 from perframe.layers.scatter import RowUpdate, Scattering
@@ -61,9 +61,7 @@ def lower(call: Call[Scattering | RowUpdate], tools: Tools) -> list[Binding]:
     reduction = form.reduction
     if call.y.dtype is DataType.BOOL:
         reduction = _OF_BOOLS.get(reduction, reduction)
-    at_once = _at_once(call)
-    for first in range(0, count, at_once):
-        now = min(at_once, count - first)
+    for first, now in passes(count, _at_once(call)):
         y = call.y if first + now == count else tools.scratch(call.y.shape, call.y.dtype)
         params = _geometry(form) | {"first": first, "count": now, "total": count}
         given = {"X": x, "I": at, "U": third, "S": order}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from perframe.backends.gl.lowering.steps import ALL_DTYPES, RUN, Binding, Call, Tools, kind_of
 from perframe.backends.gl.lowering.together import share
 from perframe.backends.operand import Operand
+from perframe.ir.sizes.size import specialized
 from perframe.layers.select import Selection
 from perframe.tensor import DataType
 
@@ -85,7 +86,7 @@ def _count(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]
 def _bitonic(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]:
     """Batcher's sorting network on indices. Each pass reads the result of the one before."""
     form = call.form
-    padded = 1 << (form.size - 1).bit_length()
+    padded = 1 << (specialized(form.size) - 1).bit_length()
     shape, defines = (form.outer * form.inner * padded,), {"T": kind_of(call.x.dtype)}
     ends = [tools.scratch(shape, DataType.INT32) for _ in range(2)]
     bindings, block = list[Binding](), 2

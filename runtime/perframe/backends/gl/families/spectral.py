@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perframe.backends.gl.lowering.steps import Binding, Call, Tools
+from perframe.ir.sizes.size import specialized
 from perframe.layers.spectral import Transform
 
 
@@ -16,9 +17,9 @@ def supports(call: Call[Transform]) -> str | None:
 
 def lower(call: Call[Transform], tools: Tools) -> list[Binding]:
     """One kernel."""
-    form = call.form
-    angles = 2 * np.pi * np.arange(form.length) / form.length
+    form, length = call.form, specialized(call.form.length)
+    angles = 2 * np.pi * np.arange(length) / length
     table = tools.constant(np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32))
-    params = {"direction": 1.0, "scale": 1.0 / form.length} if form.inverse else {"direction": -1.0, "scale": 1.0}
+    params = {"direction": 1.0, "scale": 1.0 / length} if form.inverse else {"direction": -1.0, "scale": 1.0}
     given = {"X": call.x, "T": table, "W": call.input(2) if form.windowed else table}
     return [call.bind("spectral", given, call.y, params)]

@@ -24,6 +24,7 @@ class BoundsStep:
     offset = 0
     rows = 1
     sizes: Sequence[tuple[int, Any]] = ()
+    reads: Sequence[Any] = ()
 
     def __init__(self, layer: LayerLike, operand: Operand, bounds: Bounds) -> None:
         self.layer, self._op, self._bounds = layer.name, layer.op, bounds

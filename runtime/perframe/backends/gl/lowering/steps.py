@@ -239,6 +239,7 @@ class Tools:
 
     scratch: Scratch
     constant: Callable[[Any], Operand]
+    table: Callable[..., Operand]  # of a function and its arguments, of which some may depend on sizes
     stores_anywhere: bool  # whether an invocation may store several elements, at any index
     choices: Choices  # the device's variants of kernels
 
@@ -274,6 +275,11 @@ class KernelStep:
         self.sizes: Sequence[tuple[int, Any]] = sizes
         self.layer, self.offset = binding.layer, 0
 
+    @property
+    def reads(self) -> Sequence[GLStorage]:
+        """The storages of its inputs."""
+        return self._inputs
+
     def on(self, device: Device, found: Callable[[GLStorage], Storage]) -> Self:
         """Return a step made without a context, linked and with the storages that `found` returns."""
         made = copy(self)
@@ -292,6 +298,14 @@ class KernelStep:
         """Record the program and its numbers."""
         commands.set(0, "glUseProgram", self._program)
         commands.set(2, "glBindBufferRange", _UNIFORM_BUFFER, 0, uniforms, self.offset, len(self.block))
+
+
+def passes(size: int, most: int) -> list[tuple[int, int]]:
+    """Cut the `size` rounds of a loop into passes of at most `most`, as (first, count)."""
+    if not size > most:
+        return [(0, size)]
+    size, most = specialized(size), specialized(most)
+    return [(first, min(most, size - first)) for first in range(0, size, most)]
 
 
 def formula_number(index: int) -> str:

@@ -16,7 +16,7 @@ from perframe.backends.gl.storage.slots import Allocator, Pool
 from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.operand import Array
 from perframe.backends.protocol import Step
-from perframe.ir.sizes.size import at_least, plain
+from perframe.ir.sizes.size import at_least, is_symbolic, plain
 from perframe.tensor import BackendType, DataType, Storage
 
 
@@ -78,7 +78,13 @@ class PaperStorage(GLStorage):
         self._type = backend.backend_type
         self.dtype, self.size, self.is_half = dtype, math.prod(shape), is_half
         self.array: Array | None = None
+        self.table: tuple[Callable[..., Array], Sequence[Any]] | None = None  # what makes the array for other sizes
         self._objects = ()
+
+    def note_table(self, make: Callable[..., Array], arguments: Sequence[Any]) -> None:
+        """Keep the function that made the values, and its arguments, if sizes are among them."""
+        if any(map(is_symbolic, arguments)):
+            self.table = make, arguments
 
     @property
     def backend_type(self) -> BackendType:  # type: ignore[override]

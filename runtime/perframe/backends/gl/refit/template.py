@@ -43,6 +43,11 @@ class GLTemplate:
         self.lengths = [self._note(slot.storage.size) for slot in workspace.slots]
         self._marks = [[workspace.slots.index(slot) for slot in slots] for slots in workspace.marks]
         self.steps = [step.with_numbers(self._note) for step in steps]
+        self.tables = [
+            (storage, storage.table[0], [self._note(argument) for argument in storage.table[1]])
+            for storage in dict.fromkeys(storage for step in steps for storage in step.reads)
+            if isinstance(storage, PaperStorage) and storage.table is not None
+        ]
         self._arithmetic = trace.arithmetic(self._results)
         self.first = [plain(number) for number in self._results]
         self.native = math.native(self._arithmetic, [(at + 1, 0) for at in range(len(self.first))], len(self.first))
@@ -76,13 +81,13 @@ class GLTemplate:
 
     def live(self, numbers: Sequence[int]) -> list[int]:
         """Return for each layer the bytes of the values that are live while it runs."""
-        sizes = [4 * number_of(length, numbers) for length in self.lengths]
+        sizes = [4 * resolved(length, numbers) for length in self.lengths]
         return [sum(sizes[slot] for slot in slots) for slots in self._marks]
 
 
-def number_of(number: Any, numbers: Sequence[int]) -> int:
+def resolved(number: Any, numbers: Sequence[int]) -> Any:
     """Return a number of a template for some sizes."""
-    return int(numbers[number.place]) if isinstance(number, SizeAt) else int(number)
+    return numbers[number.place] if isinstance(number, SizeAt) else number
 
 
 class GLFitted:
@@ -99,7 +104,8 @@ class GLFitted:
         }
         self._slots = [self.workspace.room(slot.storage) for slot in template.slots]
         places = {id(slot.storage): real for slot, real in zip(template.slots, self._slots, strict=True)}
-        self._constants: dict[int, Storage] = {}
+        self._constants: dict[int, Any] = {}
+        self._made_for: list[Sequence[Any]] = [()] * len(template.tables)  # the arguments of tables
 
         def found(storage: GLStorage) -> Storage:
             if not isinstance(storage, PaperStorage):
@@ -120,7 +126,8 @@ class GLFitted:
     def _constant(self, storage: PaperStorage, array: Array) -> Storage:
         if id(storage) not in self._constants:
             self._constants[id(storage)] = self._backend.constant(array)
-        return self._constants[id(storage)]
+        made: Storage = self._constants[id(storage)]
+        return made
 
     def apply(self, numbers: Array) -> None:
         """Make room for these sizes, and write their numbers."""
@@ -130,7 +137,12 @@ class GLFitted:
             if storage.max_capacity < size:
                 storage.enlarge((size + size // 2,))
         for slot, length in zip(self._slots, self._template.lengths, strict=True):
-            self.workspace.enlarge(slot, max(1, number_of(length, self.numbers)))
+            self.workspace.enlarge(slot, max(1, resolved(length, self.numbers)))
+        for at, (table, make, arguments) in enumerate(self._template.tables):
+            given = [resolved(argument, self.numbers) for argument in arguments]
+            if given != self._made_for[at]:
+                self._made_for[at] = given
+                _fill(self._constants[id(table)], make(*given))
         self.program.apply(numbers)
 
     def live(self) -> list[int]:
@@ -142,6 +154,12 @@ class GLFitted:
         self.is_open = False
         for storage in self._constants.values():
             storage.release()
+
+
+def _fill(storage: Any, values: Array) -> None:
+    if storage.max_capacity < values.size:
+        storage.enlarge((values.size + values.size // 2,))
+    storage.upload(values)
 
 
 class _Workspace(Slots):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ class GLStorage(Storage):
     def _make(self) -> tuple[Any, ...]:
         """Make the GL objects. The last one has the values."""
         raise AssertionError("subclasses make them")
+
+    def note_table(self, make: Callable[..., Array], arguments: Sequence[Any]) -> None:
+        """Note the function that made the values, and its arguments. Only a trace needs them."""
 
     def enlarge(self, shape: Sequence[int]) -> None:
         """Make room for a value of this shape. The values that it has are lost, and the object gets another GL name."""

@@ -1,0 +1,152 @@
+"""Plans on GL follow sizes: one program serves other shapes, with other numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perframe as pf
+from perframe import functional as F
+from perframe.plan import planner
+from perframe.testing.checks import trace
+
+BACKENDS = ("gpu_compute", "gpu_pixel")
+pytestmark = [pytest.mark.parametrize("backend", BACKENDS)]
+
+
+def network(batch: Any = "batch") -> pf.Model:
+    """Convolutions, a resize, products and a softmax over pictures of any size."""
+    random = np.random.default_rng(4)
+
+    def weights(*shape: int) -> Any:
+        return (random.standard_normal(shape) / np.prod(shape[1:]) ** 0.5).astype(np.float32)
+
+    graph = pf.FunctionalGraph("sizes")
+    x = graph.add_input("float32", (batch, 3, "height", "width"), "x")
+    y = F.relu(F.conv2d(x, weights(8, 3, 3, 3), stride=2, padding=1))
+    y = F.max_pool2d(y, 2) + F.avg_pool2d(y, 2)
+    y = F.interpolate(y, scale_factor=2.0, mode="nearest")
+    y = F.conv2d(y, weights(4, 8, 1, 1))
+    pooled = F.reduce_mean(y, [2, 3])
+    scores = F.softmax(F.matmul(pooled, weights(4, 5)), -1)
+    return graph.compile(picture=F.transpose(y, 2, 3), scores=scores)
+
+
+def values(*shape: int) -> Any:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A list that grows with each plan that is made."""
+    found: list[str] = []
+    init = planner.Planner.__init__
+
+    def counted(self: Any, *given: Any) -> None:
+        found.append(given[0].name)
+        init(self, *given)
+
+    monkeypatch.setattr(planner.Planner, "__init__", counted)
+    return found
+
+
+def check(worker: pf.Worker, model: pf.Model, *shape: int) -> None:
+    x = values(*shape)
+    worker.schedule(x)
+    for name, want in pf.run(model, x).items():
+        np.testing.assert_allclose(worker.peek_output(name).numpy(), want, 2e-4, 2e-5, err_msg=f"{name} of {shape}")
+
+
+def test_new_shapes_are_not_planned(backend: str, planned: list[str]) -> None:
+    model = network()
+    shapes = [(1, 3, 32, 48), (1, 3, 36, 48), (2, 3, 64, 80), (1, 3, 24, 28), (3, 3, 36, 44), (1, 3, 120, 96)]
+    with pf.Worker(model, backend, strict=True) as worker:
+        for shape in shapes:
+            check(worker, model, *shape)
+            (part,) = trace(worker)
+        part.evict_all()
+        expected = [pf.run(model, values(*shape)) for shape in shapes]
+        planned.clear()
+        for _ in range(2):
+            for shape, outputs in zip(shapes, expected, strict=True):
+                worker.schedule(values(*shape))
+                for name, want in outputs.items():
+                    np.testing.assert_allclose(worker.peek_output(name).numpy(), want, 2e-4, 2e-5)
+        assert not planned
+
+
+def test_many_shapes_need_no_limit_of_plans(backend: str, planned: list[str]) -> None:
+    heights = range(32, 68, 3)
+    with pf.Worker(network(1), backend) as worker:
+        for height in heights:
+            worker.schedule(values(1, 3, height, 40))
+            (part,) = trace(worker)
+        part.evict_all()
+        planned.clear()
+        for _ in range(2):
+            for height in heights:
+                worker.schedule(values(1, 3, height, 40)).peek_output().numpy()
+        assert not planned
+        assert len(part._plans) < len(heights) // 2, "a plan for each kind of sizes"
+
+
+def test_workers_share_templates_and_not_numbers(backend: str) -> None:
+    """Two workers run one model with different sizes in turns, with runs that end early between."""
+    model = network()
+    with pf.Worker(model, backend) as one, pf.Worker(model, backend) as other:
+        check(one, model, 1, 3, 32, 32)
+        trace(one)
+        for height in (16, 40, 24, 64):
+            check(one, model, 1, 3, height, 32)
+            steps = other.schedule_iterable(values(2, 3, 32, height))
+            next(steps)
+            check(other, model, 1, 3, 32, height + 4)
+            check(one, model, 1, 3, height, 32)
+
+
+def test_inputs_that_wait_keep_their_values(backend: str) -> None:
+    """A run with another shape comes between the begin of a run and its first step."""
+    model = network()
+    with pf.Worker(model, backend) as worker:
+        check(worker, model, 1, 3, 32, 32)
+        trace(worker)
+        check(worker, model, 1, 3, 36, 32)
+        x = values(1, 3, 36, 32)
+        steps = worker.schedule_iterable(x)
+        check(worker, model, 1, 3, 64, 64)
+        check(worker, model, 1, 3, 36, 32)
+        for _ in steps:
+            pass
+        for name, want in pf.run(model, x).items():
+            np.testing.assert_allclose(worker.peek_output(name).numpy(), want, 2e-4, 2e-5)
+
+
+def test_budgets_divide_steps_of_any_size(backend: str) -> None:
+    model = network()
+    with pf.Worker(model, backend) as worker:
+        check(worker, model, 1, 3, 32, 32)
+        trace(worker)
+        for shape in ((1, 3, 64, 64), (1, 3, 128, 160), (1, 3, 64, 64)):
+            x = values(*shape)
+            expected = pf.run(model, x)
+            for _ in range(3):
+                for _ in worker.schedule_iterable(x, budget_ms=0.05):
+                    pass
+                for name, want in expected.items():
+                    np.testing.assert_allclose(worker.peek_output(name).numpy(), want, 2e-4, 2e-5)
+
+
+def test_a_released_plan_is_made_again(backend: str) -> None:
+    model = network()
+    with pf.Worker(model, backend) as worker:
+        check(worker, model, 1, 3, 32, 32)
+        (part,) = trace(worker)
+        for height in (32, 36):
+            check(worker, model, 1, 3, height, 32)
+            part.evict_all()
+            part._evict_old()
+        check(worker, model, 1, 3, 40, 32)
+        report = worker.report(repeats=1)
+        assert report and all(step.seconds is not None for step in report)
