@@ -19,6 +19,7 @@ from perframe.execution.static_branches import Branches, Decisions, follow_shape
 from perframe.ir import Layer, Model, Subgraph, Value
 from perframe.plan.budget import Budget, Stopwatch
 from perframe.plan.plan import NO_TARGETS, Target
+from perframe.tensor.collection import uncollected
 
 _partitions: weakref.WeakKeyDictionary[Model, list[Subgraph | Layer]] = weakref.WeakKeyDictionary()
 MAX_CHOSEN = 256  # sets of input shapes whose branch decisions are remembered
@@ -55,6 +56,7 @@ Part = PlannedPart | ControlPart | HostPart
 class Parts:
     """All parts of a model, or of the body of a loop or a branch."""
 
+    @uncollected()
     def __init__(self, model: Model, machine: Machine, targets: Mapping[str, Target] = NO_TARGETS) -> None:
         """`targets` decide where the model's outputs are written."""
         self._machine, self._check, self._targets = machine, machine.check, targets

@@ -12,8 +12,10 @@ from perframe.errors import ModelError
 from perframe.importers.shipped import resolved
 from perframe.ir import Model
 from perframe.passes.clean import remove_unused
+from perframe.tensor.collection import uncollected
 
 
+@uncollected()
 def load(
     source: str | Path | bytes | IO[bytes] | Any,
     optimize: bool = True,
