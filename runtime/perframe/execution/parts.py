@@ -178,7 +178,10 @@ class Parts:
 def partition(model: Model) -> list[Subgraph | Layer]:
     """Cut a prepared model into subgraphs to plan and layers to run on the host. All its workers share them."""
     found = _partitions.get(model)
-    return found or _partitions.setdefault(model, list(_cut(model)))
+    if found is None:
+        found = _partitions.setdefault(model, list(_cut(model)))
+        model.inference.forget()
+    return found
 
 
 def _cut(model: Model) -> Iterator[Subgraph | Layer]:

@@ -66,8 +66,8 @@ def load(
             run_passes(model, evaluator(), report, stop_after)
         if not optimize:
             _keep_as_filed(model)
-        model.inference.forget()
         freeze(model)
+        model.inference.forget(but=model.layers)
     except RecursionError:
         raise ModelError("the model's graphs and functions are nested too deeply") from None
     return model

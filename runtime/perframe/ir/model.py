@@ -256,11 +256,7 @@ class Model:
 
     def infer(self) -> None:
         """Infer the spec of every value. Raises InferenceError."""
-
-        def learn(value: Value, spec: PartialTensor) -> None:
-            value.spec = spec
-
-        self.inference.run(self.layers, _spec_of, learn)
+        self.inference.infer(self.layers)
 
     def specs(self, known: Mapping[Value, PartialTensor] = MappingProxyType({})) -> dict[Value, PartialTensor]:
         """Return the spec of every value; `known` refines those of some, such as the inputs. Raises InferenceError."""
@@ -269,13 +265,16 @@ class Model:
 
     @contextmanager
     def remembering(self) -> Iterator[None]:
-        """Remember inferred values within the `with` block. No array may be changed in place there."""
+        """Remember inferred specs within the `with` block. No array may be changed in place there.
+
+        After it, the specs of read-only constants and attributes stay known.
+        """
         outer, self.inference.remembers = self.inference.remembers, True
         try:
             yield
         finally:
             if not outer:
-                self.inference.forget()
+                self.inference.forget(but=self.layers)
 
     def verify(self) -> None:
         """Raise ModelError if a value is read before it is made, made twice, or missing, or if links are wrong."""
@@ -307,10 +306,6 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {len(self.layers)} layers, {self.parameter_count} parameters)"
-
-
-def _spec_of(value: Value) -> PartialTensor:
-    return value.spec
 
 
 def _copy(value: Value) -> Value:

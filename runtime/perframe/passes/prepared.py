@@ -45,6 +45,7 @@ def prepared(model: Model, evaluate: Evaluate, backend_type: str) -> Model:
     """
     state = _state(model)
     if state is None:
+        model.inference.forget()
         return prepare(model, evaluate, backend_type)
     with _lock:
         before, reference = _known.setdefault(model, {}).get(backend_type, (None, None))
