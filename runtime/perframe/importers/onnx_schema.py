@@ -119,11 +119,15 @@ def _formals(schema: Any) -> tuple[Formal, ...]:
 
 def type_name(spec: PartialTensor) -> str:
     """Return a type as ONNX writes it."""
-    outside = {"sequence": "seq({})", "optional": "optional({})"}.get(spec.kind, "{}")
-    return outside.format(f"tensor({_element(spec.dtype)})")
+    return _type_name(spec.kind, spec.dtype)
 
 
 @cache
+def _type_name(kind: str, dtype: DataType) -> str:
+    outside = {"sequence": "seq({})", "optional": "optional({})"}.get(kind, "{}")
+    return outside.format(f"tensor({_element(dtype)})")
+
+
 def _element(dtype: DataType) -> str:
     if dtype is DataType.STRING:
         return "string"

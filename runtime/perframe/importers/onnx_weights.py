@@ -71,6 +71,15 @@ def read_array(file: IO[bytes], at: int, size: int, data_type: int, dims: Sequen
     return array.astype(array.dtype.newbyteorder("="), copy=False).reshape(dims)
 
 
+def plain_array(data: bytes, data_type: int, dims: Sequence[int]) -> NDArray[Any] | None:
+    """Return the raw data of a tensor as a read-only array; None if it has another size, or an unusual element type."""
+    dtype = _DTYPES.get(data_type)
+    if not data or dtype is None or len(dims) > _MAX_RANK or math.prod(dims) * ITEM_BYTES[data_type] != len(data):
+        return None
+    array = np.frombuffer(data, dtype)
+    return array.astype(array.dtype.newbyteorder("="), copy=False).reshape(dims)
+
+
 def _model(file: IO[bytes], size: int, weights: dict[int, NDArray[Any]]) -> bytes:
     kept = bytearray()
     graphs = 0

@@ -44,7 +44,6 @@ def _expands(layer: Layer) -> bool:
 
 def fold(model: Model, evaluate: Evaluate, kept: Callable[[Layer], bool] = lambda _layer: False) -> int:
     """Fold all but the `kept` layers, and return the number of layers that were removed."""
-    model.infer()
     folded = list[Layer]()
     for layer in model.walk():
         entry = layer.declaration

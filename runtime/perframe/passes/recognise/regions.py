@@ -5,7 +5,7 @@ Exporters spell a function such as Gelu in many ways. Its values on probes say w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,7 +85,8 @@ def regions(model: Model, takes: Callable[[Layer], bool], fewest: int) -> Iterat
     for root in model.layers[::-1]:
         if root in gone or not accepts(root):
             continue
-        for source in _sources(root, accepts, positions):
+        cone = _cone(root, accepts, positions)
+        for source in _sources(root, cone, positions) if len(cone) >= fewest else ():
             region = _between(source, root, accepts, positions)
             if region is None or len(region.layers) < fewest:
                 continue
@@ -111,9 +112,8 @@ def _cone(
     return found
 
 
-def _sources(root: Layer, takes: Callable[[Layer], bool], positions: Mapping[Layer, int]) -> list[Value]:
-    """The values from which all of `root`'s values may come, the furthest first."""
-    cone = _cone(root, takes, positions)
+def _sources(root: Layer, cone: Iterable[Layer], positions: Mapping[Layer, int]) -> list[Value]:
+    """The values from which all values of `root` and its cone may come, the furthest first."""
     read = dict.fromkeys(value for layer in cone for value in layer.operands if value.constant is None)
     shape = root.output.spec.shape
 
