@@ -55,6 +55,8 @@ def fault(node: onnx.NodeProto, opset: int, domain: str) -> str:
             return f"it needs {least} {what}(s), and has {len(names)}"
         if len(names) > most:
             return f"it takes at most {most} {what}(s), and has {len(names)} {what}s"
+    if not node.attribute and not rules.required:
+        return ""
     present = {attribute.name: attribute.type for attribute in node.attribute}
     if len(present) != len(node.attribute):
         return "it has an attribute twice"

@@ -74,20 +74,13 @@ def regions(model: Model, takes: Callable[[Layer], bool], fewest: int) -> Iterat
     caller may replace a region before it asks for the next one.
     """
     positions = {layer: at for at, layer in enumerate(model.layers)}
-    gone, taken = set[Layer](), dict[Layer, bool]()  # a layer is asked for with each root and source near it
-
-    def accepts(layer: Layer) -> bool:
-        found = taken.get(layer)
-        if found is None:
-            found = taken[layer] = takes(layer)
-        return found
-
+    gone, taken = set[Layer](), _Taken(takes)  # a layer is asked for with each root and source near it
     for root in model.layers[::-1]:
-        if root in gone or not accepts(root):
+        if root in gone or not taken[root]:
             continue
-        cone = _cone(root, accepts, positions)
+        cone = _cone(root, taken, positions)
         for source in _sources(root, cone, positions) if len(cone) >= fewest else ():
-            region = _between(source, root, accepts, positions)
+            region = _between(source, root, taken, positions)
             if region is None or len(region.layers) < fewest:
                 continue
             yield region
@@ -97,16 +90,25 @@ def regions(model: Model, takes: Callable[[Layer], bool], fewest: int) -> Iterat
                 break
 
 
-def _cone(
-    root: Layer, takes: Callable[[Layer], bool], positions: Mapping[Layer, int], stop: Value | None = None
-) -> dict[Layer, None]:
+class _Taken(dict[Layer, bool]):
+    """Whether layers may be part of a region. Each is asked for once."""
+
+    def __init__(self, takes: Callable[[Layer], bool]) -> None:
+        self._takes = takes
+
+    def __missing__(self, layer: Layer) -> bool:
+        found = self[layer] = self._takes(layer)
+        return found
+
+
+def _cone(root: Layer, taken: _Taken, positions: Mapping[Layer, int], stop: Value | None = None) -> dict[Layer, None]:
     """The layers that `root` reads, near it, itself included; none of those before the value `stop`."""
     found: dict[Layer, None] = {root: None}
     waiting = [root]
     while waiting and len(found) <= 2 * MAX_LAYERS:
         for value in waiting.pop(0).operands:
             before = value.producer if value is not stop else None
-            if before is not None and before in positions and before not in found and takes(before):
+            if before is not None and before in positions and before not in found and taken[before]:
                 found[before] = None
                 waiting.append(before)
     return found
@@ -124,10 +126,8 @@ def _sources(root: Layer, cone: Iterable[Layer], positions: Mapping[Layer, int])
     return sorted((value for value in read if value.spec.shape == shape), key=position)
 
 
-def _between(
-    source: Value, root: Layer, takes: Callable[[Layer], bool], positions: Mapping[Layer, int]
-) -> Region | None:
-    cone = _cone(root, takes, positions, source)
+def _between(source: Value, root: Layer, taken: _Taken, positions: Mapping[Layer, int]) -> Region | None:
+    cone = _cone(root, taken, positions, source)
     if len(cone) > MAX_LAYERS:
         return None
     inside = {layer.output for layer in cone} | {source}
