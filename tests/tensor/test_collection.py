@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import weakref
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ from perframe.errors import ModelError
 from perframe.execution import parts, planned_part
 from perframe.tensor.collection import uncollected
 from small import load, node
+
+
+class _Made:
+    itself: _Made
 
 
 def test_a_block_pauses_the_collector_until_the_outermost_one_ends() -> None:
@@ -47,6 +52,27 @@ def test_preparing_and_planning_pause_the_collector(module: Any, name: str, monk
     pf.run(load([node("Relu", "x", "y")], {"x": [2]}), {"x": np.zeros(2, np.float32)})
     assert seen == [False]
     assert gc.isenabled()
+
+
+def test_objects_of_a_block_are_old_and_are_collected() -> None:
+    with uncollected():
+        made = _Made()
+        gone = weakref.ref(made)
+        made.itself = made
+    assert any(one is made for one in gc.get_objects(generation=2))
+    del made
+    gc.collect()
+    assert gone() is None
+
+
+def test_frozen_objects_of_the_caller_stay_frozen() -> None:
+    gc.freeze()
+    try:
+        with uncollected():
+            pass
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
 
 
 def test_an_error_resumes_the_collector() -> None:

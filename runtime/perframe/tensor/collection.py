@@ -12,7 +12,8 @@ _is_paused = False
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Make no search for garbage within the block.
+    """Make no search for garbage within the block. After it, all objects count as old: the next full search visits
+    them.
 
     A model's graph or plan grows by 100,000s of objects, none of them garbage, and the collector would visit the older
     ones again and again. Any thread may end the pause early, which costs only time.
@@ -27,6 +28,9 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         _is_paused = False
+        if not gc.get_freeze_count():  # else the caller has objects there, which stay there
+            gc.freeze()
+            gc.unfreeze()
         gc.enable()
 
 
