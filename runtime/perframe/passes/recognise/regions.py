@@ -79,8 +79,11 @@ def regions(model: Model, takes: Callable[[Layer], bool], fewest: int) -> Iterat
         if root in gone or not taken[root]:
             continue
         cone = _cone(root, taken, positions)
-        for source in _sources(root, cone, positions) if len(cone) >= fewest else ():
-            region = _between(source, root, taken, positions)
+        beyond = {value for value in root.operands if value.constant is None and value.producer not in cone}
+        if len(cone) < fewest or len(beyond) > 1:  # it reads more than one value from outside
+            continue
+        for source in _sources(root, cone, positions):
+            region = None if beyond - {source} else _between(source, root, taken, positions)
             if region is None or len(region.layers) < fewest:
                 continue
             yield region
