@@ -35,7 +35,7 @@ class _Inferred(NamedTuple):
             and self.epilogue is layer.epilogue
             and self.channels_last == layer.channels_last
             and self.op == layer.op
-            and self.outputs == len(layer.outputs)
+            and self.outputs == len(layer._outputs)
             and self.names == tuple(attributes)
             and all(map(is_, self.attributes, attributes.values()))
         )
@@ -56,8 +56,8 @@ class Inference:
     def infer(self, layers: Iterable[Layer]) -> None:
         """Infer the specs of all values that layers make. Raises InferenceError."""
         for layer in layers:
-            given = [None if value is None else value._spec or value.spec for value in layer.inputs]
-            for value, spec in zip(layer.outputs, self.outputs(layer, given), strict=False):
+            given = [None if value is None else value._spec or value.spec for value in layer._inputs]
+            for value, spec in zip(layer._outputs, self.outputs(layer, given), strict=False):
                 if value is not None:
                     value._spec = spec
 
