@@ -22,16 +22,16 @@ def uncollected() -> Iterator[None]:
     if not gc.isenabled():  # by an outer block, another thread or the caller
         yield
         return
+    _is_paused = True  # before and after the pause: another thread may fork at any time
     gc.disable()
-    _is_paused = True
     try:
         yield
     finally:
-        _is_paused = False
         if not gc.get_freeze_count():  # else the caller has objects there, which stay there
             gc.freeze()
             gc.unfreeze()
         gc.enable()
+        _is_paused = False
 
 
 def _resume() -> None:
