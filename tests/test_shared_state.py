@@ -76,6 +76,7 @@ REASONS = {
     "resources.py:_folder_of_this_process": "a folder for caches: two threads that ask first at once may make two",
     "ir/sizes/names.py:NAMES": "it has no state: atoms have their own",
     "ir/sizes/names.py:_unknown": NUMBERS,
+    "tensor/collection.py:_is_paused": "a pause that another thread ends early costs only time",
     "tensor/compilation.py:compiling": "counts under the lock of the process's compilers; others read it to show it",
     "tensor/frames.py:_current": "each thread has its own",
     "tensor/frames.py:frame_watchers": "added and removed in one step, and copied before it is read",
@@ -85,7 +86,7 @@ REASONS = {
 }
 KINDS = {
     "Declaration": IMPORTS,
-    "Fields": "names of words, never changed",
+    "Fields": "names of words, never changed; threads that ask for their indices at once make equal ones",
     "Op": "a pattern, never changed",
     "Register": "a type of Numba, never changed",
     "Rules": "filled while its file is imported; threads that check it at once find the same",

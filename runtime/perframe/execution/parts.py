@@ -20,6 +20,7 @@ from perframe.ir import Layer, Model, Subgraph, Value
 from perframe.passes.layout.grow_states import Growth
 from perframe.plan.budget import Budget, Stopwatch
 from perframe.plan.plan import NO_TARGETS, Target
+from perframe.tensor.collection import uncollected
 
 _partitions: weakref.WeakKeyDictionary[Model, list[Subgraph | Layer]] = weakref.WeakKeyDictionary()
 MAX_CHOSEN = 256  # sets of input shapes whose branch decisions are remembered
@@ -56,6 +57,7 @@ Part = PlannedPart | ControlPart | HostPart
 class Parts:
     """All parts of a model, or of the body of a loop or a branch."""
 
+    @uncollected()
     def __init__(
         self,
         model: Model,
@@ -183,7 +185,10 @@ class Parts:
 def partition(model: Model) -> list[Subgraph | Layer]:
     """Cut a prepared model into subgraphs to plan and layers to run on the host. All its workers share them."""
     found = _partitions.get(model)
-    return found or _partitions.setdefault(model, list(_cut(model)))
+    if found is None:
+        found = _partitions.setdefault(model, list(_cut(model)))
+        model.inference.forget()
+    return found
 
 
 def _cut(model: Model) -> Iterator[Subgraph | Layer]:

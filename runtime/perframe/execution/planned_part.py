@@ -29,6 +29,7 @@ from perframe.plan.plan import NO_TARGETS, Plan, Target
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
 from perframe.tensor import Array, Tensor
+from perframe.tensor.collection import uncollected
 
 log = logging.getLogger("perframe")
 MAX_PLANS = 8  # of one part; the plan that was unused for longest is freed
@@ -217,6 +218,7 @@ class PlannedPart:
         if self._templates is not None:
             self._templates.trace(shapes, self._followed, self._tracing)
 
+    @uncollected()
     def _made(self, shapes: Shapes, decisive: Mapping[Value, Array] = NO_VALUES) -> Plan:
         """Make the plan for these input shapes. `decisive` holds the values of the inputs that decide shapes."""
         machine, begin = self._machine, perf_counter_ns()

@@ -12,8 +12,10 @@ from perframe.errors import ModelError
 from perframe.importers.shipped import resolved
 from perframe.ir import Model
 from perframe.passes.clean import remove_unused
+from perframe.tensor.collection import uncollected
 
 
+@uncollected()
 def load(
     source: str | Path | bytes | IO[bytes] | Any,
     optimize: bool = True,
@@ -64,8 +66,8 @@ def load(
             run_passes(model, evaluator(), report, stop_after)
         if not optimize:
             _keep_as_filed(model)
-        model.inference.forget()
         freeze(model)
+        model.inference.forget(but=model.layers)
     except RecursionError:
         raise ModelError("the model's graphs and functions are nested too deeply") from None
     return model

@@ -199,8 +199,10 @@ class Importer:
         opset = opsets.get(domain or "ai.onnx", 0)
         inputs = [self.find(read) if read else None for read in proto.input]
         outputs = [Value(made) if made else None for made in proto.output]
-        self._of_file.update(value for value in outputs if value is not None)
+        self._of_file.update([value for value in outputs if value is not None])
         node = Node(proto.op_type, name, inputs, outputs, attributes, opset, domain, proto)
+        if None not in inputs:
+            return node
         missing = [read for read, value in zip(proto.input, inputs, strict=True) if read and value is None]
         if not missing:
             return node

@@ -55,6 +55,8 @@ def fault(node: onnx.NodeProto, opset: int, domain: str) -> str:
             return f"it needs {least} {what}(s), and has {len(names)}"
         if len(names) > most:
             return f"it takes at most {most} {what}(s), and has {len(names)} {what}s"
+    if not node.attribute and not rules.required:
+        return ""
     present = {attribute.name: attribute.type for attribute in node.attribute}
     if len(present) != len(node.attribute):
         return "it has an attribute twice"
@@ -119,11 +121,15 @@ def _formals(schema: Any) -> tuple[Formal, ...]:
 
 def type_name(spec: PartialTensor) -> str:
     """Return a type as ONNX writes it."""
-    outside = {"sequence": "seq({})", "optional": "optional({})"}.get(spec.kind, "{}")
-    return outside.format(f"tensor({_element(spec.dtype)})")
+    return _type_name(spec.kind, spec.dtype)
 
 
 @cache
+def _type_name(kind: str, dtype: DataType) -> str:
+    outside = {"sequence": "seq({})", "optional": "optional({})"}.get(kind, "{}")
+    return outside.format(f"tensor({_element(dtype)})")
+
+
 def _element(dtype: DataType) -> str:
     if dtype is DataType.STRING:
         return "string"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from perframe.errors import ModelError
+from perframe.importers.onnx_weights import plain_array
 from perframe.ir import Value
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape
 from perframe.tensor import DataType
@@ -78,7 +79,8 @@ def array_of(tensor: onnx.TensorProto, where: str) -> Array:
     if any(dim < 0 for dim in tensor.dims):
         raise ModelError(f"{where}: tensor {tensor.name!r} has a negative dim: {list(tensor.dims)}")
     try:
-        array = numpy_helper.to_array(tensor)
+        plain = None if tensor.HasField("segment") else plain_array(tensor.raw_data, tensor.data_type, tensor.dims)
+        array = numpy_helper.to_array(tensor) if plain is None else plain
     except (ValueError, TypeError, KeyError) as error:
         raise ModelError(f"{where}: initializer {tensor.name!r} cannot be read: {error}") from None
     return array.astype(object) if array.dtype.kind in "US" else array

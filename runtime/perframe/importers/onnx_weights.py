@@ -25,6 +25,7 @@ _DTYPES = {1: "<f4", 2: "u1", 3: "i1", 4: "<u2", 5: "<i2", 6: "<i4", 7: "<i8", 9
 _DTYPES |= {12: "<u4", 13: "<u8"}  # by ONNX's numbers
 ITEM_BYTES = {number: np.dtype(dtype).itemsize for number, dtype in _DTYPES.items()}
 _MAX_RANK = 64  # NumPy's
+_MAX_VARINT = 10  # bytes
 
 
 class _Damaged(Exception):
@@ -68,6 +69,15 @@ def read_array(file: IO[bytes], at: int, size: int, data_type: int, dims: Sequen
     if file.readinto(array.view(np.uint8)) != size:  # type: ignore[attr-defined]
         return None
     array.flags.writeable = False
+    return array.astype(array.dtype.newbyteorder("="), copy=False).reshape(dims)
+
+
+def plain_array(data: bytes, data_type: int, dims: Sequence[int]) -> NDArray[Any] | None:
+    """Return the raw data of a tensor as a read-only array; None if it has another size, or an unusual element type."""
+    dtype = _DTYPES.get(data_type)
+    if not data or dtype is None or len(dims) > _MAX_RANK or math.prod(dims) * ITEM_BYTES[data_type] != len(data):
+        return None
+    array = np.frombuffer(data, dtype)
     return array.astype(array.dtype.newbyteorder("="), copy=False).reshape(dims)
 
 
@@ -121,8 +131,10 @@ def _tensor(file: IO[bytes], begin: int, end: int) -> _Tensor:
             tensor.dims.append(at[0])
         elif number == _DIMS and written == _LENGTH:
             file.seek(at[0])
-            while file.tell() < at[1] and len(tensor.dims) <= _MAX_RANK:
-                tensor.dims.append(_read_varint(file)[0])
+            packed, position = file.read(min(at[1] - at[0], _MAX_RANK * _MAX_VARINT)), 0
+            while position < len(packed) and len(tensor.dims) <= _MAX_RANK:
+                dim, position = _decoded(packed, position)
+                tensor.dims.append(dim)
     return tensor
 
 
@@ -134,21 +146,21 @@ def _fields(file: IO[bytes], begin: int, end: int) -> Iterator[tuple[bytes, int,
     file.seek(begin)
     at = begin
     while at < end:
-        key, tag = _read_varint(file)
-        number, written = key >> 3, key & 7
-        at += len(tag)
+        head = file.read(2 * _MAX_VARINT)
+        key, used = _decoded(head)
+        tag, number, written = head[:used], key >> 3, key & 7
         if written == _VARINT:
-            value, text = _read_varint(file)
-            at += len(text)
+            value, used = _decoded(head, used)
+            at += used
             yield tag, number, written, (value, 0)
         else:
             if written == _LENGTH:
-                length, text = _read_varint(file)
-                at += len(text)
+                length, used = _decoded(head, used)
             elif written in (_FIXED64, _FIXED32):
                 length = 8 if written == _FIXED64 else 4
             else:
                 raise _Damaged
+            at += used
             if at + length > end:
                 raise _Damaged
             yield tag, number, written, (at, at + length)
@@ -167,17 +179,14 @@ def _whole(file: IO[bytes], written: int, at: tuple[int, int]) -> bytes:
     return _varint(len(data)) + data if written == _LENGTH else data
 
 
-def _read_varint(file: IO[bytes]) -> tuple[int, bytes]:
-    """Read a number, and return it with its bytes."""
-    value, text = 0, b""
-    while True:
-        byte = file.read(1)
-        if not byte or len(text) == 10:
-            raise _Damaged
-        value |= (byte[0] & 127) << 7 * len(text)
-        text += byte
-        if byte[0] < 128:
-            return value, text
+def _decoded(data: bytes, at: int = 0) -> tuple[int, int]:
+    """Return a number in some bytes, and the position after it."""
+    value = 0
+    for count, byte in enumerate(data[at : at + _MAX_VARINT]):
+        value |= (byte & 127) << 7 * count
+        if byte < 128:
+            return value, at + count + 1
+    raise _Damaged
 
 
 def _varint(value: int) -> bytes:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from operator import is_
+from typing import Any, NamedTuple
 
 from perframe.ir.epilogue import Stage
 from perframe.ir.equality import inference_key, signature
@@ -12,34 +12,33 @@ from perframe.ir.layer import Layer, Value
 from perframe.ir.sizes.partial import PartialTensor
 
 
-@dataclass(frozen=True)
-class _Inferred:
+class _Inferred(NamedTuple):
     """The inferred outputs of a layer, with the state of the layer and the inputs that they were inferred from."""
 
+    given: list[PartialTensor | None]
+    results: Sequence[PartialTensor]
     op: str
-    attributes: dict[str, Any]
+    names: tuple[str, ...]  # of its attributes
+    attributes: tuple[Any, ...]
     epilogue: tuple[Stage, ...]
     channels_last: bool
     outputs: int
-    given: list[PartialTensor | None]
-    results: tuple[PartialTensor, ...]
+    is_fixed: bool  # whether no attribute can be changed in place
 
     def holds(self, layer: Layer, given: list[PartialTensor | None]) -> bool:
-        """Whether the results still hold for this layer and these inputs. The inputs must be the same objects."""
+        """Whether the results still hold for this layer and these inputs. The inputs and attributes must be the same
+        objects: partial tensors are equal only to themselves, and arrays cannot be compared.
+        """
+        attributes = layer.attributes
         return (
-            len(self.given) == len(given)
-            and all([one is other for one, other in zip(self.given, given, strict=True)])
+            self.given == given
             and self.epilogue is layer.epilogue
             and self.channels_last == layer.channels_last
             and self.op == layer.op
-            and self.outputs == len(layer.outputs)
-            and self._has(layer.attributes)
+            and self.outputs == len(layer._outputs)
+            and self.names == tuple(attributes)
+            and all(map(is_, self.attributes, attributes.values()))
         )
-
-    def _has(self, attributes: Mapping[str, Any]) -> bool:
-        """Whether these are the same objects: arrays cannot be compared."""
-        own = self.attributes
-        return len(own) == len(attributes) and all([own.get(name, own) is value for name, value in attributes.items()])
 
 
 class Inference:
@@ -54,22 +53,13 @@ class Inference:
         self._alike: dict[Hashable, tuple[PartialTensor, ...]] = {}  # outputs by `inference_key`
         self._last: dict[Layer, _Inferred] = {}
 
-    def run(
-        self,
-        layers: Iterable[Layer],
-        spec_of: Callable[[Value], PartialTensor],
-        learn: Callable[[Value, PartialTensor], None],
-    ) -> None:
-        """Infer layers from the specs of values that `spec_of` knows, and let `learn` know the outputs' specs.
-
-        Raises InferenceError.
-        """
+    def infer(self, layers: Iterable[Layer]) -> None:
+        """Infer the specs of all values that layers make. Raises InferenceError."""
         for layer in layers:
-            given = [None if value is None else spec_of(value) for value in layer.inputs]
-            results = self.outputs(layer, given)
-            for value, spec in zip(layer.outputs, results, strict=False):
+            given = [None if value is None else value._spec or value.spec for value in layer._inputs]
+            for value, spec in zip(layer._outputs, self.outputs(layer, given), strict=False):
                 if value is not None:
-                    learn(value, spec)
+                    value._spec = spec
 
     def outputs(self, layer: Layer, given: list[PartialTensor | None]) -> Sequence[PartialTensor]:
         """Return a layer's outputs if its inputs are `given`. Raises InferenceError."""
@@ -79,20 +69,19 @@ class Inference:
     def specs(self, layers: Iterable[Layer], known: Mapping[Value, PartialTensor]) -> dict[Value, PartialTensor]:
         """Return the specs of all values if some values have the specs in `known`. Raises InferenceError."""
         found = dict(known)
-
-        def spec_of(value: Value) -> PartialTensor:
-            spec = found.get(value)
-            if spec is None:
-                spec = found[value] = value.spec
-            return spec
-
-        self.run(layers, spec_of, found.__setitem__)
+        for layer in layers:
+            found.update((value, value.spec) for value in layer.operands if value not in found)
+            given = [None if value is None else found[value] for value in layer.inputs]
+            for value, spec in zip(layer.outputs, self.outputs(layer, given), strict=False):
+                if value is not None:
+                    found[value] = spec
         return found
 
-    def forget(self) -> None:
-        """Remember no result of a layer any more."""
+    def forget(self, but: Iterable[Layer] = ()) -> None:
+        """Remember no result of a layer any more, but those of some layers that no change in place can make wrong."""
         self.remembers = False
-        self._last.clear()
+        kept = [layer for layer in but if layer in self._last and _is_settled(layer, self._last[layer])]
+        self._last = {layer: self._last[layer] for layer in kept}
 
     def copied(self, copies: Iterable[tuple[Layer, Layer]]) -> Inference:
         """Return an inference that remembers the same results, for pairs of a layer and its copy."""
@@ -111,6 +100,17 @@ class Inference:
             if key is not None:
                 self._alike[key] = results
         if self.remembers and (same is not None or "bodies" not in layer.attributes):  # passes change bodies in place
-            made = (layer.op, dict(layer.attributes), layer.epilogue, layer.channels_last, len(layer.outputs))
-            self._last[layer] = _Inferred(*made, given, tuple(results))
+            names, attributes = tuple(layer.attributes), tuple(layer.attributes.values())
+            made = (layer.op, names, attributes, layer.epilogue, layer.channels_last, len(layer.outputs))
+            self._last[layer] = _Inferred(given, results, *made, same is not None)
         return results
+
+
+def _is_settled(layer: Layer, last: _Inferred) -> bool:
+    """Whether the last result holds for the specs that the inputs have now, and all arrays are read-only."""
+    constants = [value.constant for value in layer.operands]
+    return (
+        last.is_fixed
+        and last.holds(layer, [None if value is None else value._spec or value.declared for value in layer.inputs])
+        and not any(array is not None and array.flags.writeable for array in constants)
+    )

@@ -104,15 +104,14 @@ class Model:
     @property
     def constants(self) -> Mapping[str, Array]:
         """The arrays of all constants that layers read or the model outputs, by name."""
-        found = {value.name: value.constant for value in self.constant_values}
-        return MappingProxyType({name: array for name, array in found.items() if array is not None})
+        pairs = ((value.name, value.constant) for value in self.constant_values)
+        return MappingProxyType({name: array for name, array in pairs if array is not None})
 
     @property
     def constant_values(self) -> list[Value]:
         """The constants that layers read or the model outputs."""
-        read = dict.fromkeys(value for layer in self.layers for value in layer.inputs if value is not None)
-        read.update(dict.fromkeys(self._outputs))
-        return [value for value in read if value.constant is not None]
+        read = [value for layer in self.layers for value in layer.operands if value._constant is not None]
+        return list(dict.fromkeys([*read, *(value for value in self._outputs if value._constant is not None)]))
 
     def value(self, name: str) -> Value:
         """Return the value of this name. Raises ModelError if there is none."""
@@ -195,19 +194,18 @@ class Model:
 
     def copy(self, with_bodies: bool = False) -> Model:
         """Return a copy of values and layers. Constants are the same arrays; bodies too are copied only if asked."""
-        copies = {value: _copy(value) for value in self.inputs}
-        for layer in self.layers:
-            for value in (*layer.operands, *layer.results):
-                if value not in copies:
-                    copies[value] = _copy(value)
-        for value in self._outputs:
-            copies.setdefault(value, _copy(value))
+        read = [value for layer in self.layers for value in (*layer.operands, *layer.results)]
+        copies = {value: _copy(value) for value in dict.fromkeys([*self.inputs, *read, *self._outputs])}
         layers = [layer.copy(copies) for layer in self.layers]
         if with_bodies:
             for layer in layers:
                 copy_bodies(layer)
-        inputs, outputs = [copies[v] for v in self.inputs], [copies[v] for v in self._outputs]
-        made = Model(inputs, outputs, layers, name=self.name)
+        made = Model([copies[value] for value in self.inputs], (), (), name=self.name)
+        made._named.update((copy.name, copy) for copy in copies.values())  # no name is taken twice
+        made._order = Order(layers)
+        for layer in layers:
+            layer.link()
+        made.outputs = [copies[value] for value in self._outputs]
         made.inference = self.inference.copied(zip(self.layers, layers, strict=True))
         made.preparations = self.preparations
         return made
@@ -262,11 +260,7 @@ class Model:
 
     def infer(self) -> None:
         """Infer the spec of every value. Raises InferenceError."""
-
-        def learn(value: Value, spec: PartialTensor) -> None:
-            value.spec = spec
-
-        self.inference.run(self.layers, _spec_of, learn)
+        self.inference.infer(self.layers)
 
     def specs(self, known: Mapping[Value, PartialTensor] = MappingProxyType({})) -> dict[Value, PartialTensor]:
         """Return the spec of every value; `known` refines those of some, such as the inputs. Raises InferenceError."""
@@ -275,13 +269,16 @@ class Model:
 
     @contextmanager
     def remembering(self) -> Iterator[None]:
-        """Remember inferred values within the `with` block. No array may be changed in place there."""
+        """Remember inferred specs within the `with` block. No array may be changed in place there.
+
+        After it, the specs of read-only constants and attributes stay known.
+        """
         outer, self.inference.remembers = self.inference.remembers, True
         try:
             yield
         finally:
             if not outer:
-                self.inference.forget()
+                self.inference.forget(but=self.layers)
 
     def verify(self) -> None:
         """Raise ModelError if a value is read before it is made, made twice, or missing, or if links are wrong."""
@@ -313,10 +310,6 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {len(self.layers)} layers, {self.parameter_count} parameters)"
-
-
-def _spec_of(value: Value) -> PartialTensor:
-    return value.spec
 
 
 def _copy(value: Value) -> Value:

@@ -46,7 +46,9 @@ def prepared(model: Model, evaluate: Evaluate, backend_type: str, grown: Sequenc
     The result is the same object as long as a worker holds it and `model` has not changed.
     """
     state, key = _state(model), (backend_type, tuple(grown))
-    if state is not None:
+    if state is None:
+        model.inference.forget()
+    else:
         with _lock:
             before, reference = _known.setdefault(model, {}).get(key, (None, None))
             found = reference() if reference is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -138,7 +139,7 @@ class Definition:
         """Whether NumPy may take longer than a compiler takes for a kernel, or much memory."""
         return int(getattr(self._form, "operations", 0)) > LONG
 
-    @property
+    @functools.cached_property
     def _form(self) -> Any:
         return form_of(self._layer, self._inputs, self._outputs)
 

@@ -23,7 +23,9 @@ LEAST_WEIGHTS = 256  # elements; fewer are no weights
 
 def _bytes(layer: Layer, given: Sequence[Array | None]) -> int:
     """Return the size of a layer's outputs in bytes."""
-    specs = layer.infer([None if value is None else PartialTensor.of(value) for value in given])
+    specs: Sequence[PartialTensor] = [value.spec for value in layer.results]
+    if not all([spec.is_static() for spec in specs]):
+        specs = layer.infer([None if value is None else PartialTensor.of(value) for value in given])
     return sum((spec.shape.size or 0) * spec.dtype.numpy.itemsize for spec in specs if spec.shape is not None)
 
 
@@ -44,7 +46,6 @@ def _expands(layer: Layer) -> bool:
 
 def fold(model: Model, evaluate: Evaluate, kept: Callable[[Layer], bool] = lambda _layer: False) -> int:
     """Fold all but the `kept` layers, and return the number of layers that were removed."""
-    model.infer()
     folded = list[Layer]()
     for layer in model.walk():
         entry = layer.declaration

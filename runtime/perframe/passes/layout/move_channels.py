@@ -23,6 +23,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
     _MoveChannels(trial).run()
     removed = before - _transpositions(trial.layers)
     if removed <= 0:
+        trial.layers = ()  # unlinked layers are freed at once
         return 0
     model.take_over(trial)
     return removed

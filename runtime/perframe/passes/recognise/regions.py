@@ -5,7 +5,7 @@ Exporters spell a function such as Gelu in many ways. Its values on probes say w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,19 +74,16 @@ def regions(model: Model, takes: Callable[[Layer], bool], fewest: int) -> Iterat
     caller may replace a region before it asks for the next one.
     """
     positions = {layer: at for at, layer in enumerate(model.layers)}
-    gone, taken = set[Layer](), dict[Layer, bool]()  # a layer is asked for with each root and source near it
-
-    def accepts(layer: Layer) -> bool:
-        found = taken.get(layer)
-        if found is None:
-            found = taken[layer] = takes(layer)
-        return found
-
+    gone, taken = set[Layer](), _Taken(takes)  # a layer is asked for with each root and source near it
     for root in model.layers[::-1]:
-        if root in gone or not accepts(root):
+        if root in gone or not taken[root]:
             continue
-        for source in _sources(root, accepts, positions):
-            region = _between(source, root, accepts, positions)
+        cone = _cone(root, taken, positions)
+        beyond = {value for value in root.operands if value.constant is None and value.producer not in cone}
+        if len(cone) < fewest or len(beyond) > 1:  # it reads more than one value from outside
+            continue
+        for source in _sources(root, cone, positions):
+            region = None if beyond - {source} else _between(source, root, taken, positions)
             if region is None or len(region.layers) < fewest:
                 continue
             yield region
@@ -96,24 +93,32 @@ def regions(model: Model, takes: Callable[[Layer], bool], fewest: int) -> Iterat
                 break
 
 
-def _cone(
-    root: Layer, takes: Callable[[Layer], bool], positions: Mapping[Layer, int], stop: Value | None = None
-) -> dict[Layer, None]:
+class _Taken(dict[Layer, bool]):
+    """Whether layers may be part of a region. Each is asked for once."""
+
+    def __init__(self, takes: Callable[[Layer], bool]) -> None:
+        self._takes = takes
+
+    def __missing__(self, layer: Layer) -> bool:
+        found = self[layer] = self._takes(layer)
+        return found
+
+
+def _cone(root: Layer, taken: _Taken, positions: Mapping[Layer, int], stop: Value | None = None) -> dict[Layer, None]:
     """The layers that `root` reads, near it, itself included; none of those before the value `stop`."""
     found: dict[Layer, None] = {root: None}
     waiting = [root]
     while waiting and len(found) <= 2 * MAX_LAYERS:
         for value in waiting.pop(0).operands:
             before = value.producer if value is not stop else None
-            if before is not None and before in positions and before not in found and takes(before):
+            if before is not None and before in positions and before not in found and taken[before]:
                 found[before] = None
                 waiting.append(before)
     return found
 
 
-def _sources(root: Layer, takes: Callable[[Layer], bool], positions: Mapping[Layer, int]) -> list[Value]:
-    """The values from which all of `root`'s values may come, the furthest first."""
-    cone = _cone(root, takes, positions)
+def _sources(root: Layer, cone: Iterable[Layer], positions: Mapping[Layer, int]) -> list[Value]:
+    """The values from which all values of `root` and its cone may come, the furthest first."""
     read = dict.fromkeys(value for layer in cone for value in layer.operands if value.constant is None)
     shape = root.output.spec.shape
 
@@ -124,10 +129,8 @@ def _sources(root: Layer, takes: Callable[[Layer], bool], positions: Mapping[Lay
     return sorted((value for value in read if value.spec.shape == shape), key=position)
 
 
-def _between(
-    source: Value, root: Layer, takes: Callable[[Layer], bool], positions: Mapping[Layer, int]
-) -> Region | None:
-    cone = _cone(root, takes, positions, source)
+def _between(source: Value, root: Layer, taken: _Taken, positions: Mapping[Layer, int]) -> Region | None:
+    cone = _cone(root, taken, positions, source)
     if len(cone) > MAX_LAYERS:
         return None
     inside = {layer.output for layer in cone} | {source}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -38,41 +38,76 @@ MOST_SEEN = 1 << 20  # elements that are copied for one of NumPy's products, if 
 
 
 def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
-    """Products of a group's weights by the windows of a few rows of pixels at a time."""
+    """Products of a group's weights and the windows of a few rows of pixels at a time."""
     x, w, b, addend, factor = inputs
     x = x if factor is None else x * factor
-    window, groups, rank = form.window, form.groups, len(form.size)
+    # integers are summed in float64, which is fast, and exact for numbers of this size
+    accumulate = np.float64 if x.dtype.kind in "iu" else accumulator(x.dtype)
+    data, weights = x.astype(accumulate, copy=False), w.astype(accumulate, copy=False)
+    # the taps come before the channels then, in the weights too: to turn these pays if many pixels share them
+    pays = math.prod(form.output) >= 4 * form.outputs or math.prod(form.window.kernel) == 1
+    by_pixels = layer.channels_last and form.groups == 1 and pays
+    result = _by_pixels(form, data, weights) if by_pixels else _by_channels(form, data, weights)
+    if b is not None:
+        result = result + b.reshape(-1, *(1,) * len(form.size))
+    if addend is not None:
+        result[:, : addend.shape[1]] += addend
+    return [result.astype(np.int64) if x.dtype.kind in "iu" else result]
+
+
+def _by_channels(form: Convolution, x: Any, weights: Any) -> Any:
+    """A row of products for each channel of the result."""
+    rank, groups = len(form.size), form.groups
+    weights = weights.reshape(groups, form.outputs // groups, math.prod(weights.shape[1:]))
+    result = np.empty((form.batch, groups, form.outputs // groups, *form.output), x.dtype)
+    if result.size:
+        seen = _windows(form, x)
+        seen = seen.reshape(form.batch, groups, form.depth, *seen.shape[2:])
+        for some in _rows(form):
+            of_rows, made = seen[(slice(None),) * (3 + rank) + (some,)], result[:, :, :, some]
+            columns = of_rows.reshape(form.batch, groups, weights.shape[-1], math.prod(made.shape[3:]))
+            made[:] = np.matmul(weights, columns).reshape(made.shape)
+    return result.reshape(form.batch, form.outputs, *form.output)
+
+
+def _by_pixels(form: Convolution, x: Any, weights: Any) -> Any:
+    """A row of products for each pixel, for data in which a pixel's channels are neighbors."""
+    rank = len(form.size)
+    weights = weights.reshape(form.outputs, form.depth, -1).transpose(2, 1, 0).reshape(-1, form.outputs)
+    result = np.empty((form.batch, *form.output, form.outputs), x.dtype)
+    if result.size:
+        seen = np.moveaxis(_windows(form, np.moveaxis(x, 1, -1), -1), range(1, 2 + rank), range(-1 - rank, 0))
+        seen = np.moveaxis(seen, -1 - rank, -1)  # (batch, *output, *kernel, channels)
+        for some in _rows(form):
+            made = result[:, some]
+            made[:] = (seen[:, some].reshape(-1, len(weights)) @ weights).reshape(made.shape)
+    return np.moveaxis(result, -1, 1)
+
+
+def _windows(form: Convolution, x: Any, channels: int = 1) -> Any:
+    """The input that each tap sees, as a view (batch, channels, *kernel, *output). `channels` is their axis in `x`."""
+    window, rank = form.window, len(form.size)
     spans = [(kernel - 1) * spread + 1 for kernel, spread in zip(window.kernel, window.dilations, strict=True)]
     last = [(out - 1) * stride + span for out, stride, span in zip(form.output, window.strides, spans, strict=True)]
     widths = [
         (max(0, begin), max(0, need - size - begin))
         for begin, need, size in zip(window.begin, last, form.size, strict=True)
     ]
-    # integers are summed in float64, which is fast, and exact for numbers of this size
-    accumulate = np.float64 if x.dtype.kind in "iu" else accumulator(x.dtype)
-    padded: Any = np.pad(x, [(0, 0), (0, 0), *widths]).astype(accumulate, copy=False)
-    padded = padded.reshape(form.batch, groups, form.depth, *padded.shape[2:])
-    weights = w.astype(accumulate, copy=False).reshape(groups, form.outputs // groups, math.prod(w.shape[1:]))
-    result = np.empty((form.batch, groups, form.outputs // groups, *form.output), accumulate)
-    if result.size:
-        cut = tuple(slice(max(0, -begin), None) for begin in window.begin)
-        seen: Any = sliding_window_view(padded[(..., *cut)], spans, axis=tuple(range(3, 3 + rank)))
-        pixels = [slice(0, (out - 1) * step + 1, step) for out, step in zip(form.output, window.strides, strict=True)]
-        seen = seen[(..., *pixels, *(slice(None, None, spread) for spread in window.dilations))]
-        seen = np.moveaxis(seen, range(3 + rank, 3 + 2 * rank), range(3, 3 + rank))
-        sizes = form.batch, groups, weights.shape[-1]
-        rows = max(1, MOST_SEEN // max(1, math.prod(sizes) * math.prod(form.output[1:])))
-        for first in range(0, form.output[0], rows):
-            some = slice(first, first + rows)
-            of_rows = seen[(slice(None),) * (3 + rank) + (some,)]
-            made = result[:, :, :, some]
-            made[:] = np.matmul(weights, of_rows.reshape(*sizes, math.prod(made.shape[3:]))).reshape(made.shape)
-    result = result.reshape(form.batch, form.outputs, *form.output)
-    if b is not None:
-        result = result + b.reshape(-1, *(1,) * rank)
-    if addend is not None:
-        result[:, : addend.shape[1]] += addend
-    return [result.astype(np.int64) if x.dtype.kind in "iu" else result]
+    if any(map(any, widths)):
+        widths.insert(0 if channels == 1 else rank, (0, 0))
+        x = np.pad(x, [(0, 0), *widths])
+    cut = tuple(slice(max(0, -begin), None) for begin in window.begin)
+    seen: Any = sliding_window_view(np.moveaxis(x, channels, 1)[(..., *cut)], spans, axis=tuple(range(2, 2 + rank)))
+    pixels = [slice(0, (out - 1) * step + 1, step) for out, step in zip(form.output, window.strides, strict=True)]
+    seen = seen[(..., *pixels, *(slice(None, None, spread) for spread in window.dilations))]
+    return np.moveaxis(seen, range(2 + rank, 2 + 2 * rank), range(2, 2 + rank))
+
+
+def _rows(form: Convolution) -> Iterator[slice]:
+    """Rows of the result whose windows are copied at a time."""
+    copied = form.batch * form.groups * form.depth * math.prod((*form.window.kernel, *form.output[1:]))
+    rows = max(1, MOST_SEEN // max(1, copied))
+    return (slice(first, first + rows) for first in range(0, form.output[0], rows))
 
 
 def lower(

@@ -22,16 +22,20 @@ ENDS = "end_z end_y end_x"  # the padding at the end of each dim
 
 
 class Fields:
-    """The words of a kernel in order: the addresses of its operands, then its numbers. `at` has each name's index.
+    """The words of a kernel in order: the addresses of its operands, then its numbers.
 
     Numbers without names, such as the dims of a shape, may follow from index `rest` on.
     """
 
     def __init__(self, operands: str, numbers: str, tables: str = "") -> None:
         self._operands, self._tables, self._numbers = operands.split(), tables.split(), numbers.split()
+        self.rest = len(self._operands) + len(self._tables) + len(self._numbers)
+
+    @functools.cached_property
+    def at(self) -> Any:
+        """The index of each name."""
         names = [*self._operands, *self._tables, *self._numbers]
-        self.at: Any = namedtuple("at", names)(*range(len(names)))
-        self.rest = len(names)
+        return namedtuple("at", names)(*range(len(names)))
 
     def operands(self, **given: Value) -> list[Value]:
         """Return the operands in their order. Raises TypeError for a missing or an unknown name."""
