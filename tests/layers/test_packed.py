@@ -13,11 +13,13 @@ from onnx import ModelProto, helper, numpy_helper
 
 import perframe as pf
 from passes.graphs import graph, node, random
+from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels import sizes
 from perframe.errors import InferenceError
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.layers.packed import PANEL, PackedMatMul, packed, unpacked
 from perframe.tensor import DataType
+from perframe.testing.checks import trace
 
 ROWS = [(1,), (3,), (2, 3), (4,), (5,), (17,), (0,), (1, 1), (40,)]  # the dims of x before its depth
 
@@ -77,6 +79,23 @@ def test_against_onnxruntime(name: str, backend: str, backend_context: Any) -> N
             found = worker.schedule(x).peek_output().download_to_array()
             assert found.shape == want.shape
             np.testing.assert_allclose(found, want, 1e-4, 1e-5 * np.abs(want).max(initial=1))
+
+
+def test_sizes_are_followed() -> None:
+    """A template serves few rows, and another one many: no new number of rows is planned."""
+    proto = matmul_n_bits(96, 40, 32, zeros=True)
+    for name in ("arithmetic", "arithmetic.write"):
+        jit.kernel(name)
+    with pf.Worker(proto) as worker:
+        for rows in (3, 40, 2, 4, 5, 9, 130):
+            x = random(rows, 96, seed=rows)
+            found = worker.schedule(x).peek_output().download_to_array()
+            np.testing.assert_allclose(found, pf.run(proto, {"x": x})["y"], 1e-5, 1e-5)
+            parts = trace(worker)
+        (part,) = parts
+        assert not part.losses
+        templates = part._templates  # type: ignore[attr-defined]
+        assert templates._uses >= 5 and len(templates._known) == 2
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int4"])
@@ -141,14 +160,14 @@ def test_codes_come_back(count: int, columns: int, bits: int, seed: int) -> None
 
 
 WRONG = {
-    "words": ({"words": (2, 7, 16)}, "takes words of int32"),
-    "the words' dtype": ({"words": DataType.FLOAT32}, "takes words of int32"),
-    "scales": ({"scales": (2, 3, 16)}, "takes scales of float32"),
-    "zeros": ({"zeros": (2, 2, 16)}, "takes zeros of int32"),
-    "bias": ({"bias": (21,)}, "takes bias of float32"),
+    "words": ({"words": (2, 7, 16)}, "take words as int32"),
+    "the words' dtype": ({"words": DataType.FLOAT32}, "take words as int32"),
+    "scales": ({"scales": (2, 3, 16)}, "take scales as float32"),
+    "zeros": ({"zeros": (2, 2, 16)}, "take zeros as int32"),
+    "bias": ({"bias": (21,)}, "take bias as float32"),
     "x": ({"x": (3, 63)}, "cannot be multiplied with weights of 64 rows"),
-    "bits": ({"bits": 5}, "codes of 4 or 8 bits"),
-    "blocks": ({"block": 12}, "in blocks of whole words"),
+    "bits": ({"bits": 5}, "have 4 or 8 bits"),
+    "blocks": ({"block": 12}, "blocks of whole words, not 4 and 12"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Products with weights of 4 or 8 bits, which kernels turn into floats as they read them.
+"""Products with weights of 4 or 8 bits, and rows of tables of them. Kernels turn codes into floats as they read them.
 
 A weight is (code - zero point) * scale; a block of a column's depth has one zero point and one scale. Codes and zero
 points are signed. A word of 32 bits holds codes of one column, the first in its lowest bits. The words lie in panels
@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Positive
+from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, layer
-from perframe.ir.form import Counted
+from perframe.ir.form import Bounded, Counted
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
 
@@ -29,19 +30,13 @@ BITS = (4, 8)
 
 
 @dataclass(frozen=True)
-class PackedProduct(Counted):
-    """(rows, depth) by packed (depth, columns), plus a bias for each column."""
+class _Weights:
+    """Packed weights of (depth, columns)."""
 
-    rows: int
     columns: int
     depth: int
     bits: int
     block: int
-
-    @property
-    def operations(self) -> int:
-        """Multiplications and additions."""
-        return 2 * self.rows * self.columns * self.depth
 
     @property
     def words(self) -> int:
@@ -54,6 +49,30 @@ class PackedProduct(Counted):
         return -(-self.depth // self.block)
 
 
+@dataclass(frozen=True)
+class PackedProduct(_Weights, Counted):
+    """(rows, depth) by packed weights, plus a bias for each column."""
+
+    rows: int
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.rows * self.columns * self.depth
+
+
+@dataclass(frozen=True)
+class PackedTable(_Weights, Bounded):
+    """The columns of packed weights at `count` indices, as (count, depth). A negative index counts from the end."""
+
+    count: int
+
+    @property
+    def bounds(self) -> tuple[Bounds, ...]:
+        """The bounds of the indices."""
+        return (Bounds(2, (self.columns,)),)
+
+
 def words_of(count: int, bits: int) -> int:
     """Return the words that `count` codes fill."""
     return -(-count * bits // WORD)
@@ -64,7 +83,7 @@ def in_panels(values: NDArray[Any]) -> NDArray[Any]:
     rows, columns = values.shape
     padded = np.zeros((rows, -(-columns // PANEL) * PANEL), values.dtype)
     padded[:, :columns] = values
-    return np.ascontiguousarray(padded.reshape(rows, -1, PANEL).transpose(1, 0, 2))
+    return np.ascontiguousarray(padded.reshape(rows, -(-columns // PANEL), PANEL).transpose(1, 0, 2))
 
 
 def packed(codes: NDArray[Any], bits: int) -> NDArray[np.int32]:
@@ -94,7 +113,24 @@ def _check(name: str, value: PartialTensor | None, shape: Sequence[int], dtype: 
         return
     known = None if value.shape is None else tuple(value.shape)
     if known != tuple(shape) or value.dtype is not dtype:
-        raise InferenceError(f"PackedMatMul takes {name} of {dtype} {tuple(shape)}, not {value}")
+        raise InferenceError(f"packed weights take {name} as {dtype} {tuple(shape)}, not {value}")
+
+
+def _check_weights(
+    words: PartialTensor,
+    scales: PartialTensor,
+    zeros: PartialTensor | None,
+    depth: int,
+    columns: int,
+    bits: int,
+    block: int,
+) -> None:
+    if bits not in BITS or (block % (WORD // bits) and block < depth):
+        raise InferenceError(f"packed weights have 4 or 8 bits, and blocks of whole words, not {bits} and {block}")
+    panels, blocks = -(-columns // PANEL), -(-depth // block)
+    _check("words", words, (panels, words_of(depth, bits), PANEL), DataType.INT32)
+    _check("scales", scales, (panels, blocks, PANEL), DataType.FLOAT32)
+    _check("zeros", zeros, (panels, words_of(blocks, bits), PANEL), DataType.INT32)
 
 
 @layer()
@@ -110,13 +146,7 @@ def PackedMatMul(
     bits: Positive,
     block: Positive,
 ) -> PartialTensor:
-    each = WORD // bits
-    if bits not in BITS or (block % each and block < depth):
-        raise InferenceError(f"PackedMatMul has codes of 4 or 8 bits in blocks of whole words, not {bits} and {block}")
-    panels, blocks = -(-columns // PANEL), -(-depth // block)
-    _check("words", words, (panels, words_of(depth, bits), PANEL), DataType.INT32)
-    _check("scales", scales, (panels, blocks, PANEL), DataType.FLOAT32)
-    _check("zeros", zeros, (panels, words_of(blocks, bits), PANEL), DataType.INT32)
+    _check_weights(words, scales, zeros, depth, columns, bits, block)
     _check("bias", bias, (columns,), DataType.FLOAT32)
     if x.shape is None:
         return x
@@ -131,4 +161,29 @@ def _product(
 ) -> PackedProduct:
     x = inputs[0]
     assert x is not None
-    return PackedProduct(math.prod(x.shape[:-1]), columns, depth, bits, min(block, depth))
+    return PackedProduct(columns, depth, bits, min(block, depth), math.prod(x.shape[:-1]))
+
+
+@layer()
+def PackedGather(
+    words: PartialTensor,
+    scales: PartialTensor,
+    indices: PartialTensor,
+    zeros: PartialTensor | None = None,
+    *,
+    depth: Positive,
+    columns: Positive,
+    bits: Positive,
+    block: Positive,
+) -> PartialTensor:
+    _check_weights(words, scales, zeros, depth, columns, bits, block)
+    return scales.with_shape(None if indices.shape is None else (*indices.shape, depth))
+
+
+@PackedGather.form
+def _table(
+    inputs: Sequence[Known | None], outputs: Sequence[Known], *, depth: int, columns: int, bits: int, block: int
+) -> PackedTable:
+    indices = inputs[2]
+    assert indices is not None
+    return PackedTable(columns, depth, bits, min(block, depth), math.prod(indices.shape))

@@ -1,6 +1,7 @@
-"""Products keep weights of 8 bits or less; their kernels read them as floats.
+"""Products and tables keep weights of 8 bits or less; kernels read them as floats.
 
-The weights are dequantized constants, with a scale for each column, for each block of a column, or for all.
+A Gather reads rows of a table. The weights are dequantized constants, with a scale for each column, for each block of a
+column, or for all.
 """
 
 from __future__ import annotations
@@ -52,8 +53,6 @@ def run(model: Model, evaluate: Evaluate) -> int:
     """Rewrite products, and return their number."""
     changed, known = 0, dict[tuple[Value, bool], _Packed | str]()
     for layer in model.walk():
-        if layer.op not in ("MatMul", "Gemm"):
-            continue
         source, turned = _source(layer)
         if source is None:
             continue
@@ -72,8 +71,12 @@ def run(model: Model, evaluate: Evaluate) -> int:
 
 
 def _source(layer: Layer) -> tuple[Layer | None, bool]:
-    """Return the layer that dequantizes a product's right operand, and whether the weights are (columns, depth)."""
-    made, turned = layer.input(1).producer, bool(layer.transB)
+    """Return the layer that dequantizes a layer's weights, and whether these are (columns, depth)."""
+    if layer.op not in ("MatMul", "Gemm", "Gather"):
+        return None, False
+    reads_table = layer.op == "Gather"
+    made = layer.input(0 if reads_table else 1).producer
+    turned = reads_table or bool(layer.transB)
     if made is not None and made.op == "Transpose" and not made.channels_last and turns(made):
         made, turned = made.input(0).producer, not turned
     if made is None or made.op != "DequantizeLinear" or made.epilogue or made.output.is_output:
@@ -82,7 +85,10 @@ def _source(layer: Layer) -> tuple[Layer | None, bool]:
 
 
 def _why_not(layer: Layer) -> str | None:
-    """Return why a product cannot read packed weights, whatever they are."""
+    """Return why a layer cannot read packed weights, whatever they are."""
+    if layer.op == "Gather":
+        first, real = layer.axis in (0, -2), layer.output.spec.dtype is DataType.FLOAT32
+        return None if first and real else "it does not read rows of float32"
     if layer.transA:
         return "its left operand is transposed"
     if not all_float32(layer) or layer.input(0).constant is not None:
@@ -146,7 +152,12 @@ def _weights(source: Layer, turned: bool) -> _Weights | str:
 
 
 def _rewrite(model: Model, layer: Layer, made: _Packed) -> str | None:
-    """Let a product read packed weights, or return why it does not."""
+    """Let a layer read packed weights, or return why it does not."""
+    words, scales, zeros = made.constants
+    if layer.op == "Gather":
+        layer.inputs = [words, scales, layer.input(1), *([] if zeros is None else [zeros])]
+        layer.op, layer.attributes = "PackedGather", dict(made.attributes)
+        return None
     columns = made.attributes["columns"]
     bias = layer.inputs[2] if layer.inputs[2:] else None
     if bias is not None:
@@ -156,7 +167,6 @@ def _rewrite(model: Model, layer: Layer, made: _Packed) -> str | None:
         row = np.ascontiguousarray(np.broadcast_to(values.reshape(-1), columns))
         bias = model.add_constant(f"{layer.name}/bias", row)
     layer.op, layer.attributes = "PackedMatMul", dict(made.attributes)
-    layer.inputs = [layer.input(0), *made.constants, *([] if bias is None else [bias])]
-    if layer.inputs[-1] is None:
-        layer.inputs = layer.inputs[:-1]
+    optional = [zeros] if bias is None else [zeros, bias]
+    layer.inputs = [layer.input(0), words, scales, *([] if optional == [None] else optional)]
     return None

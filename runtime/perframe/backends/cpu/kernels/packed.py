@@ -1,13 +1,18 @@
-"""Products with weights of 4 or 8 bits: for a few rows from registers, for more over panels that become floats."""
+"""Products with weights of 4 or 8 bits: for a few rows from registers, for more over panels that become floats. Rows of
+tables of such weights.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.cpu.kernels.fields import PACKED
+from numba import float32
+
+from perframe.backends.cpu.kernels.fields import PACKED, PACKED_TABLE
 from perframe.backends.cpu.kernels.finish import finish_rows
-from perframe.backends.cpu.kernels.inlining import spliced
-from perframe.backends.cpu.kernels.memory import floats, int64s
+from perframe.backends.cpu.kernels.gather import find, read_indices
+from perframe.backends.cpu.kernels.inlining import inline, spliced
+from perframe.backends.cpu.kernels.memory import floats, int32s, int64s
 from perframe.backends.cpu.kernels.packed_tile import multiplier, unpacker
 from perframe.backends.cpu.kernels.sizes import LANES, PACKED_PANEL, PANEL, ROWS
 from perframe.backends.cpu.kernels.tile import RightPanel, Sums, TileResult, multiply_tile, one_run
@@ -119,5 +124,39 @@ def tiles(bits: int, has_zeros: bool) -> Any:
                     if is_last:
                         _finish(n, finish_numbers, c, some, count)
                     row += some
+
+    return kernel
+
+
+def table(bits: int, has_zeros: bool) -> Any:
+    """The columns at some indices. Items are indices."""
+    field = PACKED_TABLE.at
+    each, middle = 32 // bits, 1 << bits - 1
+
+    @inline
+    def code_of(words, index):
+        """The code of an index within a column of words that are PACKED_PANEL apart."""
+        word = words[index // each * PACKED_PANEL] >> (index % each * bits)
+        return float32(((word & 2 * middle - 1) ^ middle) - middle)
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        indices = read_indices(n[field.indices], n[field.is_short], n[field.error])
+        size, depth, block = n[field.size], n[field.depth], n[field.block]
+        for item in range(begin, end):
+            found = find(indices, item, size)
+            if found < 0:
+                continue
+            first, out = found // PACKED_PANEL * PACKED_PANEL, floats(n[field.out] + item * depth * 4)
+            within = found - first
+            words = int32s(n[field.words] + (first * n[field.words_each] + within) * 4)
+            scales = floats(n[field.scales] + (first * n[field.blocks] + within) * 4)
+            zeros = int32s(n[field.zeros] + (first * n[field.zero_words] + within) * 4)
+            for index in range(n[field.blocks]):
+                scale, zero = scales[index * PACKED_PANEL], float32(0)
+                if has_zeros:
+                    zero = code_of(zeros, index)
+                for k in range(index * block, min(depth, (index + 1) * block)):
+                    out[k] = (code_of(words, k) - zero) * scale
 
     return kernel
