@@ -30,7 +30,7 @@ BITS = (4, 8)
 
 
 @dataclass(frozen=True)
-class _Weights:
+class _PackedWeights:
     """Packed weights of (depth, columns)."""
 
     columns: int
@@ -50,7 +50,7 @@ class _Weights:
 
 
 @dataclass(frozen=True)
-class PackedProduct(_Weights, Counted):
+class PackedProduct(_PackedWeights, Counted):
     """(rows, depth) by packed weights, plus a bias for each column."""
 
     rows: int
@@ -62,7 +62,7 @@ class PackedProduct(_Weights, Counted):
 
 
 @dataclass(frozen=True)
-class PackedTable(_Weights, Bounded):
+class PackedTable(_PackedWeights, Bounded):
     """The columns of packed weights at `count` indices, as (count, depth). A negative index counts from the end."""
 
     count: int

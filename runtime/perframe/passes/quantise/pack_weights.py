@@ -31,7 +31,7 @@ CODES = {
 
 
 @dataclass(frozen=True)
-class _Weights:
+class _SmallWeights:
     """Quantized weights: codes (depth, columns), and scales and zero points (blocks, columns)."""
 
     codes: NDArray[Any]
@@ -114,7 +114,7 @@ def _packed(model: Model, source: Layer, turned: bool) -> _Packed | str:
     return _Packed(constants, {"depth": depth, "columns": columns, "bits": weights.bits, "block": weights.block})
 
 
-def _weights(source: Layer, turned: bool) -> _Weights | str:
+def _weights(source: Layer, turned: bool) -> _SmallWeights | str:
     codes, scales, zeros = (constant_of(value) for value in (source.x, source.scale, source.zero_point))
     if codes is None or scales is None or (source.zero_point is not None and zeros is None):
         return "its weights are not constant"
@@ -148,7 +148,7 @@ def _weights(source: Layer, turned: bool) -> _Weights | str:
     points = np.zeros((), codes.dtype) if zeros is None else zeros
     offsets = by_depth(points, middle, wanted)
     zero_points = offsets if offsets.any() else None
-    return _Weights(by_depth(codes, middle), by_depth(scales, 0, wanted), zero_points, bits, block)
+    return _SmallWeights(by_depth(codes, middle), by_depth(scales, 0, wanted), zero_points, bits, block)
 
 
 def _rewrite(model: Model, layer: Layer, made: _Packed) -> str | None:
