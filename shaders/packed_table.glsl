@@ -1,6 +1,6 @@
 //@ input W
 //@ input S
-//@ input Z
+//@ input Z elements if ZEROS
 //@ input I
 //@ param int columns
 //@ param int depth

@@ -1,7 +1,7 @@
-//@ input X elements texels
+//@ input X elements, texels if WHOLE
 //@ input W texels
 //@ input S texels
-//@ input Z texels
+//@ input Z texels if ZEROS
 //@ input C
 //@ param int rows
 //@ param int columns
