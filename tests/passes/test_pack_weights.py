@@ -10,7 +10,7 @@ import perframe as pf
 from passes.graphs import apply, check_numbers_stay, graph, node, ops, prepared, random
 from perframe.backends import evaluator
 from perframe.ir.report import noting
-from perframe.passes import load_pass
+from perframe.passes import load_pass, prepare
 
 DEPTH, COLUMNS = 64, 24
 DRAW = np.random.default_rng(1)
@@ -121,3 +121,15 @@ def test_products_share_their_weights() -> None:
 def test_weights_that_the_model_outputs_stay() -> None:
     made = prepared(graph([BLOCKS, PLAIN], X, INT4, "v y"))
     assert ops(made) == ["DequantizeLinear", "MatMul"]
+
+
+@pytest.mark.parametrize("target", ["cpu", "gpu_compute", "gpu_pixel"])
+def test_packed_weights_never_become_floats(target: str) -> None:
+    """Their dequantization goes before a pass could fold it, which takes many times their memory."""
+
+    def evaluate(layer: Any, given: Any) -> Any:
+        assert layer.op != "DequantizeLinear"
+        return evaluator()(layer, given)
+
+    made = prepare(pf.load(model_of(FIRES["a Transpose"])), evaluate, target)
+    assert ops(made) == ["PackedMatMul"]

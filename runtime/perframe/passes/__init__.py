@@ -78,6 +78,7 @@ PREPARATIONS = {
         "keep_quantized",
         "fuse_attention",
         "pack_weights",
+        "remove_unused",
         "fold_weights",
         "remove_unused",
         "channels_last",
