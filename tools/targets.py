@@ -179,6 +179,7 @@ _TEXTS: dict[str, list[str]] = {
     ],
     "finish": [_EPILOGUE],
     "matmul": [_EPILOGUE],
+    "packed": ["bits, has_zeros = 4, True", "bits, has_zeros = 8, False"],
     "quantize": _SIGNED,
     "quantized": ["tile, result = 'plain', 'bytes'", "tile, result = 'plain', 'float32'"],
     "recurrent": [
@@ -200,6 +201,7 @@ _HELPERS = {
     "inlining",
     "dot_tile",
     "emit",
+    "packed_tile",
     "vector",
     "whole_vector",
 }  # their functions are parts of kernels

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = tuple(f"tests/layers/test_{family}.py" for family in ("conv_kernels", "matmul", "pool", "quantized"))
+TESTS = tuple(f"tests/layers/test_{family}.py" for family in ("conv_kernels", "matmul", "packed", "pool", "quantized"))
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ FAMILIES = (
     "matmul",
     "elementwise",
     "quantized",
+    "packed",
 )  # their kernels apply an epilogue
 
 

@@ -12,7 +12,7 @@ from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 
 Specs = Mapping[Value, PartialTensor]  # of all values of a model
 
-COUNTED = ("conv", "conv_transpose", "matmul", "quantized")  # the families whose forms count their operations
+COUNTED = ("conv", "conv_transpose", "matmul", "quantized", "packed")  # the families whose forms count their operations
 
 
 def measure(model: Model, counts: bool = True) -> ModelSize:

@@ -11,7 +11,7 @@ from perframe.importers.adapters import adapter
 from perframe.importers.adapters.chain import Chain
 from perframe.importers.adapters.contrib import MICROSOFT, channels_first, channels_last
 from perframe.importers.adapters.quantized import whole
-from perframe.importers.onnx_node import Node
+from perframe.importers.onnx_node import Node, constant
 from perframe.ir import Value
 from perframe.tensor import DataType
 
@@ -161,7 +161,7 @@ def _rows(chain: Chain, weights: Value | None, scale: Value | None, zero: Value 
 
 @adapter(f"{MICROSOFT}MatMulNBits")
 def _mat_mul_n_bits(node: Node) -> list[Node]:
-    """Unpack weights of 2, 4 or 8 bits once. Each block of them along K has a scale."""
+    """Weights of 2, 4 or 8 bits. Each block of them along K has a scale; blocks in any order are dequantized here."""
     chain = Chain(node)
     chain.refuse("weight_prepacked")
     a, packed, scales, zeros, groups, bias = chain.inputs(6)
@@ -169,21 +169,29 @@ def _mat_mul_n_bits(node: Node) -> list[Node]:
     rows, depth = node.attributes["N"], node.attributes["K"]
     if bits not in (2, 4, 8):
         raise NotImplementedError(f"bits={bits} is not supported: weights have 2, 4 or 8")
-    blocks = -(-depth // block)
-    whole = _unpack(chain.value(packed).reshape(rows, -1), bits)[:, :depth]
+    shape = rows, -(-depth // block)
+    codes = _unpack(chain.value(packed).reshape(rows, -1), bits)[:, :depth]
     block_of = chain.value(groups) if groups else np.arange(depth) // block
-    scale = chain.value(scales).reshape(rows, blocks).astype(np.float32)
-    zero: NDArray[Any] = np.full((rows, blocks), 1 << (bits - 1), np.float32)
-    if zeros:
-        given = chain.value(zeros)
-        zero = _unpack(given.reshape(rows, -1), bits)[:, :blocks] if given.dtype == np.uint8 else given
-        zero = zero.reshape(rows, blocks).astype(np.float32)
-    weights = (whole - zero[:, block_of]) * scale[:, block_of]
-    right = chain.number(np.ascontiguousarray(weights.T), a)
+    scale, zero = chain.value(scales).reshape(shape), chain.value(zeros) if zeros else None
+    if zero is not None:
+        zero = _unpack(zero.reshape(rows, -1), bits)[:, : shape[1]] if zero.dtype == np.uint8 else zero
+        zero = zero.reshape(shape)
+    in_order, middle = (block_of == np.arange(depth) // block).all(), 1 << (bits - 1)
+    is_whole = zero is None or zero.dtype == np.uint8
+    if in_order and is_whole and scale.dtype == np.float32 and chain.spec(a).dtype is DataType.FLOAT32:
+        signed = codes.astype(np.int8) - np.int8(middle) if bits < 8 else (codes ^ np.uint8(128)).view(np.int8)
+        numbers = (signed, None) if zero is None else (codes, zero)
+        kind = DataType(f"{'int' if zero is None else 'uint'}{bits}").numpy
+        whole, points = (None if part is None else constant(part, kind) for part in numbers)
+        weights = chain("DequantizeLinear", whole, constant(scale), points, axis=1, block_size=block)
+        return chain.done(chain.sum(chain("MatMul", a, chain("Transpose", weights, perm=[1, 0])), bias))
+    given = middle if zero is None else zero.astype(np.float32)[:, block_of]
+    real = (codes.astype(np.float32) - given) * scale.astype(np.float32)[:, block_of]
+    right = chain.number(np.ascontiguousarray(real.T), a)
     return chain.done(chain.sum(chain("MatMul", a, right), bias))
 
 
 def _unpack(packed: NDArray[Any], bits: int) -> NDArray[Any]:
     """Unpack numbers of a few bits. The first number of a byte is in its lowest bits."""
     parts = packed[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8((1 << bits) - 1)
-    return parts.reshape(*packed.shape[:-1], -1).astype(np.float32)
+    return parts.reshape(*packed.shape[:-1], -1)

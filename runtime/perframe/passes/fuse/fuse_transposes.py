@@ -20,7 +20,7 @@ def _second(model: Model, root: Layer, turn: Layer, source: Value, other: Value)
 
 
 def _fuse(model: Model, layer: Layer, turn: Layer, index: int, flag: str) -> int:
-    if turn.channels_last or not _turns(turn) or layer.inputs[0] is layer.inputs[1]:
+    if turn.channels_last or not turns(turn) or layer.inputs[0] is layer.inputs[1]:
         return 0
     layer.attributes[flag] = 1 - getattr(layer, flag)
     layer.set_input(index, turn.input(0))
@@ -28,7 +28,7 @@ def _fuse(model: Model, layer: Layer, turn: Layer, index: int, flag: str) -> int
     return 1
 
 
-def _turns(layer: Layer) -> bool:
+def turns(layer: Layer) -> bool:
     """Whether a Transpose exchanges the last two dims and no others."""
     shape = layer.x.spec.shape
     if shape is None or len(shape) < 2:

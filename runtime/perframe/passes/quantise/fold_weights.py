@@ -1,4 +1,4 @@
-"""Quantized constants that no 8-bit product reads become floats."""
+"""Other quantized constants become floats."""
 
 from __future__ import annotations
 

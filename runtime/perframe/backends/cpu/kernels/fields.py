@@ -91,6 +91,14 @@ QUANTIZED = Fields(
     "limits finish parameters x_pitch out_pitch pixels depth columns pixel_block column_block pixel_items column_items"
     f" steps groups copy_pitch in_place flip sums_rows x_bytes {WINDOW} channels x_offset out_offset rank",
 )
+# x has contiguous rows of `depth`, and out of `columns`. An item is `row_block` rows by a panel of columns, which
+# becomes floats `depth_block` rows at a time.
+PACKED = Fields(
+    "x words scales zeros bias out",
+    "limits finish parameters rows columns depth block words_each blocks zero_words has_bias panels row_block"
+    " depth_block",
+)
+PACKED_TABLE = Fields("words scales zeros indices out", "error is_short size depth block words_each blocks zero_words")
 MOVE = Fields("x out", "x_offset out_offset rank")  # then the shape, and the strides of x and of out
 REDUCE = Fields("x out", "kept_rank reduced_rank")  # then shape and strides of the kept dims, and of the reduced ones
 REDUCE_COLUMNS = Fields("x out", "rows pitch columns group_step")

@@ -53,6 +53,8 @@ def multiplies_and_adds() -> bool:
 LANES, REGISTERS = _host()
 # columns in a packed panel: two vectors
 PANEL = 2 * LANES
+# columns in a panel of packed weights (layers/packed.py), and the most rows that are multiplied without floats of them
+PACKED_PANEL, PACKED_ROWS = 16, 4
 # Rows of a tile: its sums fill all registers but those for a panel's row and a broadcast element. Narrow vectors need
 # more registers: on Arm for the elements of each row, on x86 for products. With these numbers of rows LLVM puts no sum
 # on the stack (tools/targets.py).

@@ -88,15 +88,25 @@ def _compute(
     """The product in tiles. Known weights have a row of work groups for each row of tiles, if the columns fill it. The
     tiles of a single row are shared by invocations, each of which takes a part of the depth.
     """
-    rows, parts = (1 if form.batches * form.rows == 1 else ROWS), 1
-    across, down = -(-form.columns // COLUMNS), -(-form.rows // rows)
-    while rows == 1 and parts < PARTS and across * parts < FULL and form.depth >= LEAST * parts:
-        parts *= 2
-    flat = parts == 1 and (not given["B"].is_constant or across < ACROSS or down > GROUPS)
-    grid = (across * down, 1, form.batches) if flat else (across * parts, down, form.batches)
-    defines |= {"ROWS": str(rows), "FLAT": str(int(flat)), "PARTS": str(parts)}
+    across, chosen, grid = tiling(form.batches, form.rows, form.columns, form.depth, given["B"].is_constant)
+    defines |= chosen
     functions = epilogue_of(call.layer, call.y.dtype)
     return call.bind("compute/matmul", given, call.y, params | {"across": across}, defines, functions, grid=grid)
+
+
+def tiling(
+    batches: int, rows: int, columns: int, depth: int, is_fixed: bool
+) -> tuple[int, dict[str, str], tuple[int, int, int]]:
+    """Return the tiles in a row, and the defines and the grid of a kernel that computes tiles. `is_fixed` says that the
+    second factor is constant.
+    """
+    height, parts = (1 if batches * rows == 1 else ROWS), 1
+    across, down = -(-columns // COLUMNS), -(-rows // height)
+    while height == 1 and parts < PARTS and across * parts < FULL and depth >= LEAST * parts:
+        parts *= 2
+    flat = parts == 1 and (not is_fixed or across < ACROSS or down > GROUPS)
+    grid = (across * down, 1, batches) if flat else (across * parts, down, batches)
+    return across, {"ROWS": str(height), "FLAT": str(int(flat)), "PARTS": str(parts)}, grid
 
 
 def _draw(
