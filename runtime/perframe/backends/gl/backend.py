@@ -13,6 +13,7 @@ import numpy as np
 from perframe.backends.gl import families
 from perframe.backends.gl.context.device import FEWEST_ROUNDS, Device
 from perframe.backends.gl.lowering.bounds_step import bounds_steps
+from perframe.backends.gl.lowering.narrow import in_float32
 from perframe.backends.gl.lowering.steps import (
     MOST_DIMS,
     Binding,
@@ -47,6 +48,8 @@ def reason_against(
     if layer.is_wide:
         return "its integers may need more than the 32 bits that a GPU's have"
     family = families.family(layer.family)
+    if family is None or not family.READS_BITS:
+        inputs, outputs = in_float32(inputs, outputs)
     if family is None:
         return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"
     reason = unsupported(layer, inputs, outputs, family.DTYPES)
@@ -152,6 +155,7 @@ class GLBackend:
         """Return the family's bindings as steps. A layer whose outputs have no elements needs none."""
         if not any(value.shape.size for value in outputs):
             return []
+        inputs, outputs = in_float32(inputs, outputs)
         call = Call(layer, layer.form(inputs, outputs), inputs, outputs, self.device.most_rounds)
         family = families.family(layer.family)
         assert family is not None  # `supports` was asked before

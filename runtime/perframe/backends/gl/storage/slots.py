@@ -91,6 +91,7 @@ class Slots:
         return self._take(shape, dtype, self._pool.backend.precision.halves_value(dtype))
 
     def _take(self, shape: Sequence[int], dtype: DataType, is_half: bool) -> Storage:
+        is_half = is_half or dtype is DataType.FLOAT16
         kind, size = self._pool.backend.capacity(shape, dtype, is_half)
         free = [slot for slot in self._free if slot.kind == kind]
         fitting = [slot for slot in free if slot.size >= size]
