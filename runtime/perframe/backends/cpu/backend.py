@@ -54,7 +54,7 @@ class CpuBackend:
         """Allocate host memory with undefined values."""
         return HostStorage((plain(math.prod(shape)),), dtype)
 
-    def constant(self, value: Array, is_weight: bool = False) -> HostStorage:
+    def constant(self, value: Array, is_weight: bool = False, is_half: bool = False) -> HostStorage:
         """Return storage over the array's own memory if that is possible, else over a copy."""
         return HostStorage.over(value)
 

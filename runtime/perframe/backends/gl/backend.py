@@ -124,9 +124,9 @@ class GLBackend:
         """The class of storage that a value needs, and its size. Any storage of the class that is as large serves."""
         raise AssertionError("subclasses say")
 
-    def constant(self, value: Array, is_weight: bool = False) -> Storage:
+    def constant(self, value: Array, is_weight: bool = False, is_half: bool = False) -> Storage:
         """Upload values that never change; those of a weight may become halves."""
-        is_half = is_weight and self.precision.halves_weight(value)
+        is_half = is_weight and self.precision.halves_weight(value, is_half)
         storage = self.alloc(value.shape, DataType.of(value.dtype), is_half)
         storage.upload(value)
         return storage

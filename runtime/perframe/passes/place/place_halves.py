@@ -1,0 +1,32 @@
+"""A GPU stores values that passes made as halves too, if the file has no float32 beside its float16.
+
+`widen_halves` notes how the file stores its values. A constant becomes halves only if these are near its numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perframe.ir import Evaluate, Model, Value
+from perframe.passes.match import is_near_halves
+from perframe.tensor import DataType
+
+LEAST = 256  # elements of a weight; smaller constants stay float32 in any case
+
+
+def run(model: Model, evaluate: Evaluate) -> int:
+    """Mark values, and return their number."""
+    results = [value for layer in model.layers for value in layer.results if not value.is_output]
+    weights = [value for value in model.constant_values if value.constant is not None and value.constant.size >= LEAST]
+    new = [value for value in _new(weights) if is_near_halves(value.constant)]
+    new += _new(results)
+    for value in new:
+        value.is_half = True
+    return len(new)
+
+
+def _new(values: Sequence[Value]) -> list[Value]:
+    """The values that passes made; none if the file has only float16, or some float32."""
+    floats = [value for value in values if value.spec.dtype is DataType.FLOAT32]
+    notes = {value.is_half for value in floats}
+    return [value for value in floats if value.is_half is None] if True in notes and False not in notes else []
