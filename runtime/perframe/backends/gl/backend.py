@@ -13,7 +13,7 @@ import numpy as np
 from perframe.backends.gl import families
 from perframe.backends.gl.context.device import FEWEST_ROUNDS, Device
 from perframe.backends.gl.lowering.bounds_step import bounds_steps
-from perframe.backends.gl.lowering.narrow import in_float32
+from perframe.backends.gl.lowering.narrow import before_rounding, in_float32, rounding
 from perframe.backends.gl.lowering.steps import (
     MOST_DIMS,
     Binding,
@@ -155,8 +155,9 @@ class GLBackend:
         """Return the family's bindings as steps. A layer whose outputs have no elements needs none."""
         if not any(value.shape.size for value in outputs):
             return []
-        inputs, outputs = in_float32(inputs, outputs)
-        call = Call(layer, layer.form(inputs, outputs), inputs, outputs, self.device.most_rounds)
+        inputs, _ = in_float32(inputs, ())
+        made = before_rounding(layer, outputs, scratch)
+        call = Call(layer, layer.form(inputs, made), inputs, made, self.device.most_rounds)
         family = families.family(layer.family)
         assert family is not None  # `supports` was asked before
         first = bounds_steps(call)
@@ -172,6 +173,7 @@ class GLBackend:
                 if not isinstance(bindings, list):
                     kind = type(bindings).__name__
                     raise TypeError(f"lower() returned {kind}; it must return a list of bindings")
+                bindings += rounding(call, outputs)
                 if self.stores_anywhere:
                     bindings = without_half_stores(call, bindings, scratch)
                 return [*first, *(self.bind(binding) for binding in bindings)]

@@ -72,7 +72,7 @@ class _Widening:
                 if value in self._widened:
                     layer.replace_input(value, self._narrow(value, layer))
             for value in (*layer.operands, *layer.results):
-                if self._before.get(value) is not None and value.spec.dtype is WIDE and value.is_half is None:
+                if value in self._before and value not in self._widened and value.spec.dtype is WIDE:
                     value.is_half = False
         if count:
             self._end_outputs()
