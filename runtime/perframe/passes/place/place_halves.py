@@ -18,6 +18,8 @@ def run(model: Model, evaluate: Evaluate) -> int:
     """Mark values, and return their number."""
     results = [value for layer in model.layers for value in layer.results if not value.is_output]
     weights = [value for value in model.constant_values if value.constant is not None and value.constant.size >= LEAST]
+    if not any(value.is_half for value in (*results, *weights)):
+        return 0
     new = [value for value in _new(weights) if is_near_halves(value.constant)]
     new += _new(results)
     for value in new:
@@ -26,7 +28,8 @@ def run(model: Model, evaluate: Evaluate) -> int:
 
 
 def _new(values: Sequence[Value]) -> list[Value]:
-    """The values that passes made; none if the file has only float16, or some float32."""
+    """The values of float32 that passes made; none beside those of the file."""
     floats = [value for value in values if value.spec.dtype is DataType.FLOAT32]
-    notes = {value.is_half for value in floats}
-    return [value for value in floats if value.is_half is None] if True in notes and False not in notes else []
+    return (
+        [] if any(value.is_half is False for value in floats) else [value for value in floats if value.is_half is None]
+    )
