@@ -1,4 +1,4 @@
-"""Layers of float16 and bfloat16 become float32 layers, between casts at inputs and outputs of the model.
+"""Layers of float16 or bfloat16 become float32 layers between casts.
 
 Then all later passes and kernels apply. Values between layers keep float32's precision and range, except where a GPU
 stores them as halves. A layer is widened if it infers the same shapes from float32. The others read and make the file's

@@ -1,6 +1,7 @@
-"""A GPU stores values that passes made as halves too, if the file has no float32 beside its float16.
+"""In a float16 file, values that passes made become halves too.
 
-`widen_halves` notes how the file stores its values. A constant becomes halves only if these are near its numbers.
+`widen_halves` notes what the file holds in float16. Beside float32 of the file, new values stay float32, and a constant
+does if halves are not near its numbers.
 """
 
 from __future__ import annotations
