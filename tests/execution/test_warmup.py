@@ -90,15 +90,15 @@ def test_wrong_inputs_and_ends(backend: str, backend_context: Any) -> None:
 
 
 def test_an_error_comes_again(backend: str, backend_context: Any) -> None:
-    layers = [Layer("Relu", "halves", ["x"], ["y"])]
-    values = [Value(name, DataType.FLOAT16, DynamicTensorShape((2, 3))) for name in "xy"]
+    layers = [Layer("Relu", "doubles", ["x"], ["y"])]
+    values = [Value(name, DataType.FLOAT64, DynamicTensorShape((2, 3))) for name in "xy"]
     with pf.Worker(Model(values[:1], values[1:], layers, {}), backend, backend_context, strict=True) as worker:
         for _ in range(2):
             if backend == "cpu":
-                assert worker.warmup(np.zeros((2, 3), np.float16))
+                assert worker.warmup(np.zeros((2, 3), np.float64))
             else:
-                with pytest.raises(pf.errors.FallbackError, match="halves"):
-                    worker.warmup(np.zeros((2, 3), np.float16))
+                with pytest.raises(pf.errors.FallbackError, match="doubles"):
+                    worker.warmup(np.zeros((2, 3), np.float64))
 
 
 def test_threads_take_turns() -> None:

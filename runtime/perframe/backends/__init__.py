@@ -142,7 +142,7 @@ def gl_dtypes(layer: LayerLike) -> frozenset[DataType]:
     from perframe.backends.gl.families import family
 
     found = family(layer.family)
-    return frozenset() if found is None or layer.declaration.on_host else frozenset(found.DTYPES)
+    return frozenset() if found is None or layer.declaration.on_host else frozenset(found.dtypes)
 
 
 def unsupported_on_gl(

@@ -39,9 +39,10 @@ class Precision:
         """Whether a value between layers is kept in float16."""
         return self.activations == DataType.FLOAT16 and dtype is DataType.FLOAT32
 
-    def halves_weight(self, value: Array) -> bool:
-        """Whether a weight is kept in float16: it has numbers, and they fit."""
-        return self._may_halve(value) and largest_beyond_half(value) is None
+    def halves_weight(self, value: Array, is_half: bool = False) -> bool:
+        """Whether a weight is kept in float16: the file `is_half` or the user asks for it, and the numbers fit."""
+        wanted = self._may_halve(value) or (is_half and value.dtype == np.float32 and value.size > 0)
+        return wanted and largest_beyond_half(value) is None
 
     def why_whole(self, value: Array) -> str | None:
         """The reason why a weight stays float32 against the user's wish, or None."""

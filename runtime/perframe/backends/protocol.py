@@ -194,8 +194,8 @@ class Workspace(Protocol):
     def size(self) -> int:
         """Bytes at the peak."""
 
-    def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
-        """Take storage for a value, until it is given back."""
+    def take(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> Storage:
+        """Take storage for a value, until it is given back. A GPU may store float32 as halves if the file does."""
 
     def give_back(self, storage: Storage) -> None:
         """Take storage back: nothing reads its values any more. Does nothing for storage that was not taken here."""
@@ -237,8 +237,10 @@ class Backend(Protocol):
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
         """Copy a value between two storages of this backend, in the order of submission and without waiting."""
 
-    def constant(self, value: Array, is_weight: bool = False) -> Storage:
-        """Return storage with values that never change. Those of a weight may be rounded as `precision` says."""
+    def constant(self, value: Array, is_weight: bool = False, is_half: bool = False) -> Storage:
+        """Return storage with values that never change. Those of a weight may be rounded as `precision` says, or to
+        halves if the file holds them so.
+        """
 
     def workspace(self) -> Workspace:
         """Return a new workspace for a plan."""

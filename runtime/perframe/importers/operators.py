@@ -17,12 +17,14 @@ Dtypes = Callable[[Layer], frozenset[DataType]]
 _NAMES = {DataType.FLOAT32: "float", DataType.FLOAT64: "double"}  # all other names are the same in ONNX
 # names of sets of dtypes, the largest first; ONNX calls float32 "float" and float64 "double"
 _FLOATS = ("bfloat16", "double", "float", "float16")
+_GPU_FLOATS = ("bfloat16", "float", "float16")
 _GPU_INTEGERS = ("int16", "int32", "int64", "int8", "uint16", "uint8")
 _FLOAT8 = ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz")
 _SMALL_INTEGERS = ("int2", "int4", "uint2", "uint4")
 _SETS = {
     "all": ("bool", "complex128", "complex64", *_FLOATS, *_GPU_INTEGERS, "uint32", "uint64", "string"),
     "floats": _FLOATS,
+    "GPU floats": _GPU_FLOATS,
     "integers": (*_GPU_INTEGERS, "uint32", "uint64"),
     "GPU integers": _GPU_INTEGERS,
     "small floats": (*_FLOAT8, "float4e2m1", "float8e8m0"),

@@ -21,10 +21,12 @@ class Value:
 
     `producer` is the layer that makes it, and `users` are the layers that read it, each once; the model keeps both.
     `constant` holds the array of a constant. `declared` holds what a file or a user declares of an input or an output:
-    its dtype and shape (None if the rank is unknown). Values are compared by identity; names serve people and files.
+    its dtype and shape (None if the rank is unknown). `is_half` says of a float32 value whether the file holds it in
+    float16, so that a GPU may; None for a value that a pass made. Values are compared by identity; names serve people
+    and files.
     """
 
-    __slots__ = ("__weakref__", "_constant", "_spec", "declared", "is_output", "name", "producer", "users")
+    __slots__ = ("__weakref__", "_constant", "_spec", "declared", "is_half", "is_output", "name", "producer", "users")
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class Value:
         self.producer: Layer | None = None
         self.users: dict[Layer, None] = {}
         self.is_output = False
+        self.is_half: bool | None = None
         self._constant = constant
         self._spec: PartialTensor | None = None
 

@@ -314,7 +314,7 @@ class Model:
 
 def _copy(value: Value) -> Value:
     copy = Value(value.name, constant=value.constant)
-    copy.declared = value.declared
+    copy.declared, copy.is_half = value.declared, value.is_half
     if value.constant is not None:
         copy._spec = value._spec  # other specs change if the inputs of the copy are declared anew
     return copy

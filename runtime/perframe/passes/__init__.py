@@ -15,6 +15,7 @@ from perframe.errors import InputError, ModelError
 from perframe.ir import Evaluate, Model
 from perframe.ir.report import OptimizationReport, PassReport, noting
 from perframe.passes.guard import Guard
+from perframe.passes.lower.widen_halves import has_narrow_floats
 from perframe.passes.origins import Origins
 from perframe.passes.work import measure
 
@@ -50,6 +51,7 @@ PASSES = (
 )
 
 _SHADERS = (
+    "widen_halves",
     "spell_out",
     "whole_products",
     "remove_noops",
@@ -69,10 +71,12 @@ _SHADERS = (
     "fuse_addition",
     "remove_unused",
     "place_wide_numbers",
+    "place_halves",
 )
 # further passes for the kernels of one backend; they change a copy of the model, which the worker keeps
 PREPARATIONS = {
     "cpu": (
+        "widen_halves",
         "einsum_products",
         "fuse_quantized",
         "keep_quantized",
@@ -101,8 +105,8 @@ PREPARATIONS = {
 # the preparations of a model that was loaded with optimize=False: they arrange data for kernels, and fuse nothing
 _ARRANGING = frozenset(
     {
-        *("spell_out", "whole_products", "channels_last", "channel_blocks", "remove_unused"),
-        *("place_shape_arithmetic", "place_wide_numbers"),
+        *("widen_halves", "spell_out", "whole_products", "channels_last", "channel_blocks", "remove_unused"),
+        *("place_shape_arithmetic", "place_wide_numbers", "place_halves"),
     }
 )
 
@@ -174,11 +178,14 @@ def load_pass(name: str) -> Pass:
 
 
 def preparations(model: Model, backend_type: str) -> Sequence[str]:
-    """The names of the passes that prepare a model for a backend, in their order.
+    """The names of the passes that prepare a model for a backend, in their order. What optimizes float32 comes after
+    float16 has become float32.
 
     `model.preparations` limits them to the first ones, and of the rest to those that fuse nothing.
     """
     names = PREPARATIONS.get(backend_type, ())
+    if names and has_narrow_floats(model):
+        names = (names[0], *PASSES, *names[1:])
     if model.preparations is None or not names:
         return names
     first, later = names[: model.preparations], names[model.preparations :]

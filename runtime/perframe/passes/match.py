@@ -67,6 +67,16 @@ def in_float32(*constants: NDArray[Any]) -> list[NDArray[Any]] | None:
     return made if all(np.isfinite(value).all() for value in made) else None
 
 
+def is_near_halves(value: NDArray[Any] | None) -> bool:
+    """Whether float16 holds a constant: in each row, the first dim's, the error is at most 2^-10 of the row's norm."""
+    if value is None or not value.size:
+        return False
+    rows = np.asarray(value, np.float32).reshape(len(value) if value.ndim else 1, -1)
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN is near nothing
+        errors = rows.astype(np.float16).astype(np.float32) - rows
+        return bool((np.linalg.norm(errors, axis=1) <= 2.0**-10 * np.linalg.norm(rows, axis=1)).all())
+
+
 def channel_vector(value: NDArray[Any] | None, channels: int, rank: int, axis: int) -> NDArray[Any] | None:
     """Return a constant that broadcasts over a tensor of `rank` only along `axis`, as a vector of `channels` numbers.
 

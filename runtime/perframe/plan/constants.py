@@ -148,7 +148,7 @@ class ConstantPool:
         reason = backend.precision.why_whole(array) if is_weight else None
         if reason is not None:
             log.warning("constant %r %s stays float32 on %s: %s", value.name, array.shape, backend.backend_type, reason)
-        storage = backend.constant(array, is_weight)
+        storage = backend.constant(array, is_weight, value.is_half is True)
         return Operand(value.name, array.shape, DataType.of(array.dtype), storage=storage)
 
     def _is_weight(self, value: Value) -> bool:

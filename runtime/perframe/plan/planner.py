@@ -150,7 +150,8 @@ class Planner:
     def _shared(self, value: Value, backend: Backend) -> Operand:
         """Make an operand whose storage lies in the workspace."""
         dtype, shape = self._analysis.known[value].dtype, self._analysis.shape(value)
-        operand = Operand(value.name, shape, dtype, storage=self._workspaces[backend.backend_type].take(shape, dtype))
+        storage = self._workspaces[backend.backend_type].take(shape, dtype, value.is_half is True)
+        operand = Operand(value.name, shape, dtype, storage=storage)
         self._operands[value, backend.backend_type] = operand
         return operand
 

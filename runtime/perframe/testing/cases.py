@@ -22,7 +22,7 @@ Reference = str | Callable[..., Any]
 
 OPSET = 24  # of the nodes
 # The GL backends hold values of these dtypes; other dtypes are for the CPU.
-GL_DTYPES = {"float32", "int32", "int64", "bool", "int8", "uint8", "int16", "uint16"}
+GL_DTYPES = {"float32", "int32", "int64", "bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16"}
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,8 @@ def sample(picture: Array, how: TextureTransform, dims: Dims, dtype: DataType) -
     if dtype in WHOLE_RANGES:
         low, high = WHOLE_RANGES[dtype]
         whole = np.rint(result * 255 + low)
-        result = np.where(whole > low, np.minimum(whole, high), low).astype(dtype.numpy)  # low stands for NaN, too
+        result = np.where(whole > low, np.minimum(whole, high), low)  # low stands for NaN, too
+    result = result.astype(dtype.numpy, copy=False)
     return result if how.layout == "NHWC" else np.ascontiguousarray(result.transpose(2, 0, 1))
 
 

@@ -151,9 +151,9 @@ class TextureTransform:
                 f"{batch} pictures fill a tensor of rank 4 with a batch of {batch}; this is {tensor.shape}"
             )
         name = repr(tensor.name) if tensor.name else "this one"
-        if len(shape) != 3 or tensor.dtype not in (DataType.FLOAT32, *WHOLE_RANGES):
+        if len(shape) != 3 or tensor.dtype not in (DataType.FLOAT32, DataType.FLOAT16, *WHOLE_RANGES):
             raise InputError(
-                "a picture is a tensor of float32, uint8 or int8, of rank 3, or of rank 4 with a batch of 1; "
+                "a picture is a tensor of float32, float16, uint8 or int8, of rank 3, or of rank 4 with a batch of 1; "
                 f"{name} is {tensor.dtype} {tensor.shape}"
             )
         channels, height, width = shape if self.layout == "NCHW" else (shape[2], shape[0], shape[1])

@@ -16,7 +16,6 @@ from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.families import family_of
 from perframe.backends.cpu.lowering.recipes import Recipes
 from perframe.backends.cpu.lowering.rows import array_of, extent
-from perframe.backends.cpu.lowering.widening import widened
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
 from perframe.backends.cpu.program.bindings import part_of
 from perframe.backends.cpu.program.late_program import LateProgram
@@ -54,7 +53,7 @@ class CpuBackend:
         """Allocate host memory with undefined values."""
         return HostStorage((plain(math.prod(shape)),), dtype)
 
-    def constant(self, value: Array, is_weight: bool = False) -> HostStorage:
+    def constant(self, value: Array, is_weight: bool = False, is_half: bool = False) -> HostStorage:
         """Return storage over the array's own memory if that is possible, else over a copy."""
         return HostStorage.over(value)
 
@@ -292,17 +291,8 @@ def _lower(
     family = family_of(layer)
     if family.lower is not None and outputs[0].shape.size:
         form = reference.form_of(layer, inputs, outputs)
-        lower_form = family.lower
-
-        def lower_wide(
-            given: Sequence[Operand | None], made: Sequence[Operand], scratch: Scratch
-        ) -> list[NativeStep] | None:
-            return lower_form(layer, reference.form_of(layer, given, made), given, made, scratch)
-
         try:
-            native = lower_form(layer, form, inputs, outputs, scratch)
-            if native is None and family.widens(form):
-                native = widened(layer, inputs, outputs, scratch, lower_wide)
+            native = family.lower(layer, form, inputs, outputs, scratch)
             if not isinstance(native, list | None):
                 raise TypeError(f"lower() returned {type(native).__name__}; it must return a list of steps, or None")
         except InputError:

@@ -13,6 +13,7 @@ import numpy as np
 from perframe.backends.gl import families
 from perframe.backends.gl.context.device import FEWEST_ROUNDS, Device
 from perframe.backends.gl.lowering.bounds_step import bounds_steps
+from perframe.backends.gl.lowering.narrow import before_rounding, in_float32, rounding
 from perframe.backends.gl.lowering.steps import (
     MOST_DIMS,
     Binding,
@@ -53,6 +54,8 @@ def reason_against(
     if layer.is_wide:
         return "its integers may need more than the 32 bits that a GPU's have"
     family = families.family(layer.family)
+    if family is None or not family.READS_BITS:
+        inputs, outputs = in_float32(inputs, outputs)
     if family is None:
         return unsupported(layer, inputs, outputs) or f"the family {layer.family!r} has no GL kernels"
     reason = unsupported(layer, inputs, outputs, family.DTYPES)
@@ -129,9 +132,9 @@ class GLBackend:
         """The class of storage that a value needs, and its size. Any storage of the class that is as large serves."""
         raise AssertionError("subclasses say")
 
-    def constant(self, value: Array, is_weight: bool = False) -> Storage:
+    def constant(self, value: Array, is_weight: bool = False, is_half: bool = False) -> Storage:
         """Upload values that never change; those of a weight may become halves."""
-        is_half = is_weight and self.precision.halves_weight(value)
+        is_half = is_weight and self.precision.halves_weight(value, is_half)
         storage = self.alloc(value.shape, DataType.of(value.dtype), is_half)
         storage.upload(value)
         return storage
@@ -164,7 +167,9 @@ class GLBackend:
         """Return the family's bindings as steps. A layer whose outputs have no elements needs none."""
         if not any(value.shape.size for value in outputs):
             return []
-        call = Call(layer, layer.form(inputs, outputs), inputs, outputs, self.device.most_rounds)
+        inputs, _ = in_float32(inputs, ())
+        made = before_rounding(layer, outputs, scratch)
+        call = Call(layer, layer.form(inputs, made), inputs, made, self.device.most_rounds)
         family = families.family(layer.family)
         assert family is not None  # `supports` was asked before
         first = bounds_steps(call)
@@ -185,6 +190,7 @@ class GLBackend:
                 if not isinstance(bindings, list):
                     kind = type(bindings).__name__
                     raise TypeError(f"lower() returned {kind}; it must return a list of bindings")
+                bindings += rounding(call, outputs)
                 if self.stores_anywhere:
                     bindings = without_half_stores(call, bindings, scratch)
                 return [*first, *(self.bind(binding) for binding in bindings)]

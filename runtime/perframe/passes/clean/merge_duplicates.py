@@ -58,7 +58,7 @@ def _key(layer: Layer) -> Hashable | None:
         return None
     made = (
         *(layer.op, len(layer.outputs), layer.inputs, _frozen(layer.attributes)),
-        *(layer.epilogue, layer.on_host, layer.channels_last),
+        *(layer.epilogue, layer.on_host, layer.channels_last, tuple(value.is_half for value in layer.results)),
     )
     try:
         hash(made)

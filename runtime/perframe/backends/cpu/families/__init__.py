@@ -26,18 +26,12 @@ class CpuFamily:
     - `lower(layer, form, inputs, outputs, scratch)` returns native steps, or None for dtypes without a kernel.
     - `takes_gaps(layer, inputs, outputs)` returns the values that may have gaps between their rows.
     - `overwrites(layer)` returns the index of the input that the layer may overwrite.
-    - `WIDENS` says, perhaps by the form, whether float16 is computed in float32 where there is no kernel.
     """
 
     compute: Callable[[LayerLike, Any, Sequence[Any], Any], Iterable[Any]]
     lower: Callable[[LayerLike, Any, Inputs, Outputs, Scratch], list[NativeStep] | None] | None = None
     takes_gaps: Callable[[LayerLike, Inputs, Outputs], list[Operand]] | None = None
     overwrites: Callable[[LayerLike], int | None] | None = None
-    WIDENS: bool | Callable[[Any], bool] = False
-
-    def widens(self, form: Any) -> bool:
-        """Whether a layer of this form computes float16 in float32."""
-        return self.WIDENS(form) if callable(self.WIDENS) else self.WIDENS
 
 
 def family_of(layer: LayerLike) -> CpuFamily:

@@ -21,8 +21,6 @@ from perframe.ir.geometry import View, row_major
 from perframe.ir.sizes.size import at_least, at_most
 from perframe.layers.attention import Attention, LinearState
 
-WIDENS = True  # float16 is computed in float32
-
 AXES = ("row", "column")
 FEW_ROWS = 4  # queries of a head: packing its keys pays only for more
 

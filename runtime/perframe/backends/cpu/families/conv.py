@@ -31,8 +31,6 @@ from perframe.backends.protocol import LayerLike
 from perframe.ir.sizes.size import at_least, specialized
 from perframe.layers.conv import Convolution
 
-WIDENS = True  # float16 is computed in float32
-
 ADDEND = 3  # the input that is added
 MOST_SEEN = 1 << 20  # elements that are copied for one of NumPy's products, if a row has no more
 

@@ -22,8 +22,6 @@ from perframe.ir.geometry import SlidingWindow
 from perframe.ir.sizes.size import specialized
 from perframe.layers.conv import Convolution
 
-WIDENS = True  # float16 is computed in float32
-
 
 def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Each tap of the window scatters the whole input into the output."""

@@ -17,8 +17,6 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.cumulative import Cumulation
 from perframe.tensor import DataType
 
-WIDENS = True  # float16 is computed in float32
-
 _COMBINE: dict[str, tuple[Any, int]] = {"sum": (np.cumsum, 0), "product": (np.cumprod, 1)}
 
 

@@ -18,7 +18,6 @@ from perframe.backends.protocol import LayerLike
 from perframe.ir.geometry import in_dims, row_major
 from perframe.layers.grid import MODES, PADDINGS, AffineMap, Sampling
 
-WIDENS = True  # float16 is computed in float32
 _FAR = 2.0**30  # a coordinate beyond this samples like an infinite one, and still fits into an int64
 
 

@@ -22,8 +22,6 @@ from perframe.ir.geometry import row_major
 from perframe.ir.sizes.size import specialized
 from perframe.layers.matmul import Product
 
-WIDENS = True  # float16 is computed in float32
-
 FEW_ROWS = 4  # of a product whose right operand is no constant: packing that would cost more than it saves
 
 

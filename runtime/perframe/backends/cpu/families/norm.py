@@ -20,13 +20,6 @@ from perframe.layers.norm import Neighbours, Softmaxing
 ROUNDED_ROW = 64
 
 
-def _rounds_once(form: Softmaxing | Neighbours) -> bool:
-    return not isinstance(form, Softmaxing) or form.size > ROUNDED_ROW
-
-
-WIDENS = _rounds_once  # float16 is computed in float32, save in short rows of a softmax
-
-
 def compute(
     layer: LayerLike, form: Softmaxing | Neighbours, inputs: Sequence[Any], outputs: Sequence[Operand]
 ) -> list[Any]:

@@ -33,8 +33,6 @@ from perframe.layers.pool import Pooling, Unpooling
 
 NEAR = 8192  # elements that stay in the first cache
 
-WIDENS = True  # float16 is computed in float32
-
 
 def compute(
     layer: LayerLike, form: Pooling | Unpooling, inputs: Sequence[Any], outputs: Sequence[Operand]

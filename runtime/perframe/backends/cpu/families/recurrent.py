@@ -21,8 +21,6 @@ from perframe.ir.epilogue import apply, parameters
 from perframe.ir.sizes.size import at_least, at_most, is_less
 from perframe.layers.recurrent import Recurrence
 
-WIDENS = True  # float16 is computed in float32
-
 
 @dataclass
 class _Weights:

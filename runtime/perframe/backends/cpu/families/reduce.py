@@ -19,8 +19,6 @@ from perframe.ir.formula import translate
 from perframe.layers.reduce import Reduction, average, identity, keep
 from perframe.tensor import DataType
 
-WIDENS = True  # float16 is computed in float32
-
 _COMBINE: dict[str, Any] = {"sum": np.add, "product": np.multiply, "largest": np.maximum, "smallest": np.minimum}
 _EMPTY = {"sum": 0, "product": 1, "largest": -math.inf, "smallest": math.inf, "log_sum_exp": -math.inf}
 

@@ -17,8 +17,6 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.resize import AxisSampling, AxisTaps
 from perframe.layers.resize import taps as taps_of
 
-WIDENS = True  # float16 is computed in float32
-
 
 def compute(layer: LayerLike, form: list[AxisTaps], inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Resample axis by axis, in float64."""

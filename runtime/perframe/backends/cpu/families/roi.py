@@ -23,7 +23,6 @@ from perframe.tensor.checks import too_large
 
 wrong = GATHER_ERROR.at
 MOST_SAMPLES = 64  # of an element's side, for the kernel
-WIDENS = True  # float16 is computed in float32
 
 
 def compute(layer: LayerLike, form: Regions, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:

@@ -15,8 +15,6 @@ from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.layers.rotary import PairRotation
 
-WIDENS = True  # float16 is computed in float32
-
 
 def compute(layer: LayerLike, form: PairRotation, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Multiply the numbers by the cosines, and the other numbers of their pairs by the sines."""

@@ -17,8 +17,6 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.select import Selection
 from perframe.tensor import DataType
 
-WIDENS = True  # float16 is computed in float32
-
 _ARG = {DataType.FLOAT32: "select", DataType.INT32: "select.of_int32", DataType.INT64: "select.of_int64"}
 # the kernel that keeps the first few, and the one that sorts whole rows
 _TOP: dict[DataType, tuple[str, ...]] = {

@@ -15,8 +15,6 @@ from perframe.backends.protocol import LayerLike
 from perframe.layers.standardize import Standardization
 from perframe.tensor import DataType
 
-WIDENS = True  # float16 is computed in float32
-
 
 def compute(layer: LayerLike, form: Standardization, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
     """Compute in float64 if the layer or its output asks for it, else in float32."""

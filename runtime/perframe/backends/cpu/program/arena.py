@@ -155,7 +155,7 @@ class ArenaWorkspace:
         self.size, self.used = size, 0
         arena.workspaces.append(self)
 
-    def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
+    def take(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> Storage:
         """Take storage for a value, until `give_back`."""
         if dtype is DataType.STRING:
             return HostStorage(shape, dtype)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from perframe.backends.gl.lowering.steps import GPU_DTYPES, Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import GPU_DTYPES, NARROW_FLOATS, Binding, Call, Tools
 from perframe.ir.family_files import read_family
 from perframe.tensor import DataType
 
@@ -20,13 +20,20 @@ class GLFamily:
     - `lower(call, tools)` returns kernels with everything they need.
     - `supports(call)` returns the reason why no kernel can run a layer, or None.
     - `dims(form)` returns the lists of dims that the kernels keep in arrays of a fixed length.
-    - `DTYPES` are those of inputs and outputs.
+    - `DTYPES` are those of inputs and outputs. With float32 it takes float16 and bfloat16 too, unless it `READS_BITS`.
     """
 
     lower: Callable[[Call[Any], Tools], list[Binding]]
     supports: Callable[[Call[Any]], str | None] | None = None
     dims: Callable[[Any], list[Sequence[int]]] | None = None
     DTYPES: Sequence[DataType] = GPU_DTYPES
+    READS_BITS: bool = False
+
+    @property
+    def dtypes(self) -> Sequence[DataType]:
+        """The dtypes of a model's values that it takes."""
+        reads_narrow = DataType.FLOAT32 in self.DTYPES and not self.READS_BITS
+        return (*self.DTYPES, *NARROW_FLOATS) if reads_narrow else self.DTYPES
 
 
 @cache

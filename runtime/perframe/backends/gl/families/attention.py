@@ -13,7 +13,7 @@ import numpy as np
 
 from perframe.backends.gl.families import matmul, norm
 from perframe.backends.gl.families.join import joined
-from perframe.backends.gl.lowering.steps import Binding, Call, Tools
+from perframe.backends.gl.lowering.steps import Binding, Call, Tools, on_gl
 from perframe.backends.operand import Operand
 from perframe.ir.geometry import View, row_major
 from perframe.ir.sizes.size import specialized
@@ -171,7 +171,9 @@ def _arranged(call: Call[Attention], x: Operand) -> Binding:
 
 
 def _linear(call: Call[LinearState], tools: Tools) -> list[Binding]:
-    """Three kernels a token. The results are joined at the end; the last state is an output."""
+    """Three kernels a token. The results are joined at the end; the last state is an output, which may be of halves and
+    is not read then.
+    """
     form, query, key, value = call.form, call.x, call.input(1), call.input(2)
     past, decay, beta = (call.optional(index) for index in (3, 4, 5))
     size = form.batch * form.heads * form.keys * form.values
@@ -189,16 +191,16 @@ def _linear(call: Call[LinearState], tools: Tools) -> list[Binding]:
     def scratch(*shape: int) -> Operand:
         return tools.scratch(shape, DataType.FLOAT32)
 
-    made = []
+    made, end = [], call.outputs[1] if len(call.outputs) > 1 else None
     for token in range(specialized(form.tokens)):
         change = kernel("CHANGE", token, {"S": state}, scratch(form.batch * form.heads * form.values))
-        last = token == form.tokens - 1 and len(call.outputs) > 1
-        state = kernel("STATE", token, {"S": state, "C": change}, call.outputs[1] if last else scratch(size))
+        is_end = end is not None and token == form.tokens - 1 and not on_gl(end.storage).is_half
+        state = kernel("STATE", token, {"S": state, "C": change}, end if end and is_end else scratch(size))
         read = call.y if form.tokens == 1 else scratch(form.batch * form.query_heads * form.values)
         made.append(kernel("READ", token, {"S": state}, read))
     if form.tokens > 1:
         whole = joined(call, made, form.batch, tools, bindings)
         bindings.append(call.copy(whole, call.y))
-    if not form.tokens and len(call.outputs) > 1:
-        bindings.append(call.copy(state, call.outputs[1]))
+    if end is not None and state is not end:
+        bindings.append(call.copy(state, end))
     return bindings

@@ -6,7 +6,7 @@ from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools
 from perframe.layers.bits import Bits
 from perframe.tensor import DataType
 
-DTYPES = ALL_DTYPES
+DTYPES, READS_BITS = ALL_DTYPES, True
 
 _READ = {("float", "int"): "floatBitsToInt(x)", ("int", "float"): "intBitsToFloat(x)"}
 

@@ -28,6 +28,7 @@ from perframe.tensor import DataType, Storage
 
 Array = NDArray[Any]
 
+NARROW_FLOATS = (DataType.FLOAT16, DataType.BFLOAT16)  # families see them as float32 (see narrow.py)
 GPU_DTYPES = (DataType.FLOAT32, DataType.INT32, DataType.INT64, DataType.BOOL)
 # The GPU holds small integers as int32. A family takes these dtypes if it wraps its results around, or never overflows.
 SMALL_DTYPES = (
@@ -52,7 +53,7 @@ _UNIFORM_BUFFER, _TEXTURE_2D = 0x8A11, 0x0DE1
 
 def kind_of(dtype: DataType) -> str:
     """The GPU's type for a dtype: "float", or "int" for integers and bools."""
-    return "float" if dtype is DataType.FLOAT32 else "int"
+    return "float" if dtype is DataType.FLOAT32 or dtype in NARROW_FLOATS else "int"
 
 
 def kind_held(operand: Operand) -> str:
@@ -69,7 +70,8 @@ def to_gpu(array: Array, as_halves: bool = False) -> Array:
                 f"a {array.dtype.name} tensor of shape {array.shape} holds {high if high > _INT32.max else low}, and "
                 "integers on a GPU are int32: run the model on the CPU, or keep such numbers out of its inputs"
             )
-    wanted = (np.float16 if as_halves else np.float32) if array.dtype == np.float32 else np.int32
+    is_float = kind_of(DataType.of(array.dtype)) == "float"
+    wanted = (np.float16 if as_halves else np.float32) if is_float else np.int32
     flat: Array = np.ascontiguousarray(array).astype(wanted, copy=False).reshape(-1)
     return flat
 
@@ -365,12 +367,7 @@ def unsupported(
             continue
         if value.dtype not in dtypes:
             return f"{value.name!r} is {value.dtype}, and the GPU holds {', '.join(dtypes)}"
-        known = value.value
-        if (
-            known is not None
-            and known.dtype == np.int64
-            and known.size
-            and (known.min() < _INT32.min or known.max() > _INT32.max)
-        ):
+        known = value.value if value.dtype is DataType.INT64 else None
+        if known is not None and known.size and (known.min() < _INT32.min or known.max() > _INT32.max):
             return f"{value.name!r} holds numbers outside int32"
     return None

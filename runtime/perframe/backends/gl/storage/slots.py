@@ -86,11 +86,12 @@ class Slots:
         """The bytes of all storages that the plan uses."""
         return sum(slot.bytes for slot in self._used)
 
-    def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
+    def take(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> Storage:
         """Take storage for a value, until it is given back."""
-        return self._take(shape, dtype, self._pool.backend.precision.halves_value(dtype))
+        return self._take(shape, dtype, is_half or self._pool.backend.precision.halves_value(dtype))
 
     def _take(self, shape: Sequence[int], dtype: DataType, is_half: bool) -> Storage:
+        is_half = is_half or dtype is DataType.FLOAT16
         kind, size = self._pool.backend.capacity(shape, dtype, is_half)
         free = [slot for slot in self._free if slot.kind == kind]
         fitting = [slot for slot in free if slot.size >= size]

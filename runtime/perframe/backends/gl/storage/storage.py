@@ -17,8 +17,8 @@ Array = NDArray[Any]
 
 
 class GLStorage(Storage):
-    """A tensor in a GL object, with four bytes an element, or two if the object holds float32 numbers as halves.
-    Subclasses make the object, and move values.
+    """A tensor in a GL object, with four bytes an element, or two if the object holds halves: float16 numbers, or
+    float32 numbers if asked. Subclasses make the object, and move values.
     """
 
     backend_type: BackendType
@@ -26,7 +26,7 @@ class GLStorage(Storage):
 
     def __init__(self, device: Device, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> None:
         self.device, self.dtype, self.size = device, dtype, TensorShape(shape).size
-        self.is_half, self.snapshots = is_half, Snapshots()
+        self.is_half, self.snapshots = is_half or dtype is DataType.FLOAT16, Snapshots()
         with device.using():
             self._objects = self._make()
 

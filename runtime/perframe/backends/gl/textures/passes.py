@@ -166,9 +166,9 @@ class TexturePasses:
         self.check(tensor, storage)
 
         def make() -> Pass[Replay]:
-            planned = TextureName(0), TextureName(0)  # the second is the place of the tensor's storage
-            output, source = operand_at(tensor, planned[1]), {"T": planned[0]}
-            return self._bind("texture_to_tensor", {}, output, params, source, storage, planned, layered)
+            source, (output, place) = TextureName(0), operand_at(tensor.shape, tensor.dtype)
+            planned = source, place
+            return self._bind("texture_to_tensor", {}, output, params, {"T": source}, storage, planned, layered)
 
         params, layered = {**params, "layer": layer_of(texture)}, layered_define(texture)
         with self._device.using() as gl:
@@ -213,8 +213,7 @@ class TexturePasses:
                 Operand("filter", shape, DataType.FLOAT32, storage=backend.alloc(shape, DataType.FLOAT32))
                 for shape in shapes
             )
-            source, place = TextureName(0), TextureName(0)
-            output = operand_at(tensor, place)
+            source, (output, place) = TextureName(0), operand_at(tensor.shape, tensor.dtype)
             return Filter(
                 self._bind("filter_columns", {"F": first}, between, across, {"T": source}, storage, [source], layered),
                 self._bind("filter_to_tensor", {"X": between, "F": second}, output, down, {}, storage, [place]),
@@ -262,10 +261,8 @@ class TexturePasses:
         """Join up to six storages."""
 
         def make() -> Pass[Replay]:
-            planned = [TextureName(0) for _ in range(len(parts) + 1)]
-            places: Any = planned
-            inputs = {f"X{k}": Operand("", (run,), dtype, storage=places[k]) for k, run in enumerate(runs)}
-            output = Operand("", (sum(runs),), dtype, storage=places[-1])
+            *given, (output, place) = [operand_at((run,), dtype) for run in (*runs, sum(runs))]
+            inputs, planned = {f"X{k}": one for k, (one, _) in enumerate(given)}, [*(each for _, each in given), place]
             return self._bind("join", inputs, output, params, {}, target, planned, defines)
 
         with self._device.using() as gl:
@@ -321,11 +318,12 @@ class TexturePasses:
         params = {**params, "origin": (origin[0] + offset[0], origin[1] + offset[1]), "corner": viewport[:2]}
 
         def make() -> Pass[DrawStep]:
-            step = DrawStep(self._device, storage.backend_type == BackendType.GPU_COMPUTE, kind_of(tensor.dtype))
+            step = DrawStep(self._device, storage.backend_type == BackendType.GPU_COMPUTE, kind)
             return Pass(self._device, step.kernel, step, 0)
 
+        kind = "half" if on_gl(storage).is_half else kind_of(tensor.dtype)
         with self._device.using() as gl:
-            found = self._pass(("draw", storage.backend_type, kind_of(tensor.dtype)), make)
+            found = self._pass(("draw", storage.backend_type, kind), make)
             step = found.step
             step.encodes = False
             if target is None:

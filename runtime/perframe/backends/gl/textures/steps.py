@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import moderngl
 
@@ -20,7 +20,7 @@ from perframe.backends.gl.texels import SHEETS
 from perframe.backends.operand import Array, Operand
 from perframe.graphics.functions import get
 from perframe.graphics.state_tables import FRAMEBUFFER_SRGB
-from perframe.tensor import Tensor
+from perframe.tensor import DataType
 
 _TEXTURE0, _DRAW_FRAMEBUFFER, _UNIFORM_BUFFER, _STORAGE_BUFFER = 0x84C0, 0x8CA9, 0x8A11, 0x90D2
 _TRIANGLES, _BARRIERS, _DRAW_BUFFER, _NO_CHANNEL = 4, 0xFFFFFFFF, 0x8825, (False,) * 4
@@ -62,10 +62,10 @@ class Pass(Generic[Submitted]):
 
 @dataclass(frozen=True, eq=False)
 class TextureName:
-    """The caller's texture, by its GL name."""
+    """The caller's texture, by its GL name, or the place of a tensor's storage in a pass."""
 
-    is_half: ClassVar[bool] = False  # it may stand for a tensor
     glo: int
+    is_half: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +96,10 @@ def name_of(texture: Any) -> int:
     return int(texture if isinstance(texture, Integral) else texture.glo)
 
 
-def operand_at(tensor: Tensor, place: Any) -> Operand:
-    """A tensor as a lowering sees it. `place` stands for its storage."""
-    return Operand("tensor", tensor.shape, tensor.dtype, storage=place)
+def operand_at(shape: Sequence[int], dtype: DataType) -> tuple[Operand, TextureName]:
+    """A tensor as a lowering sees it, and the place that stands for its storage."""
+    place: Any = TextureName(0, dtype is DataType.FLOAT16)
+    return Operand("tensor", shape, dtype, storage=place), place
 
 
 class PixelBuffers:
@@ -162,7 +163,8 @@ class DrawStep:
 
     def __init__(self, device: Device, compute: bool, kind: str) -> None:
         self.kernel = load_kernel("convert/tensor_to_texture")
-        accessors = [ReadBuffer("X", kind, 0).accessor] if compute else texture_accessors(device, {"X": kind})
+        sampled = "int" if kind == "int" else "float"
+        accessors = [ReadBuffer("X", kind, 0).accessor] if compute else texture_accessors(device, {"X": sampled})
         shader = compose(self.kernel, "draw", accessors, {"O_TYPE": "float"}, "", 430 if compute else 330)
         self._program = device.programs.get(shader, [] if compute else ["X_texture"], self.kernel.name)
         device.programs.settle()
