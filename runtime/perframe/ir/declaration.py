@@ -15,17 +15,18 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.ir.attributes import ANYTHING, Kind, kind_by_default, kind_of
 from perframe.ir.family_files import family_at
 from perframe.ir.form import Followed
+from perframe.ir.known import Known as Known
 from perframe.ir.shape_arithmetic import FOLLOWED, MAX_VALUES, Values, is_followed, numbers_of
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.sizes.size import is_symbolic, plain
 from perframe.ir.traits import FAMILIES_OF_NUMBERS, Drawn, Pointwise, Traits
-from perframe.tensor import DataType, TensorShape
+from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 
 Attributes = Mapping[str, Any]
@@ -38,25 +39,6 @@ DATA_ERRORS = (ValueError, LookupError, ArithmeticError, MemoryError)  # which n
 _FIXED = (tuple, int, float, str, DataType)
 Infer = Callable[..., PartialTensor | tuple[PartialTensor, ...]]
 Input = TypeVar("Input")
-
-
-class Known(Protocol):
-    """An input or output of known shape and dtype; its values are known too if they are constant."""
-
-    @property
-    def shape(self) -> TensorShape:
-        """The concrete shape."""
-
-    @property
-    def dtype(self) -> DataType:
-        """The data type that the model declares."""
-
-    @property
-    def value(self) -> Any | None:
-        """The values as an ndarray, or None if they are not known before the run."""
-
-    def ints(self) -> tuple[int, ...] | None:
-        """The values as ints, or None unless all are known. Sizes of a trace stay symbolic."""
 
 
 @dataclass(eq=False)

@@ -183,7 +183,7 @@ def preparations(model: Model, backend_type: str) -> Sequence[str]:
 
     `model.preparations` limits them to the first ones, and of the rest to those that fuse nothing.
     """
-    names = PREPARATIONS.get(backend_type, ())
+    names: tuple[str, ...] = PREPARATIONS.get(backend_type, ())
     if names and has_narrow_floats(model):
         names = (names[0], *PASSES, *names[1:])
     if model.preparations is None or not names:
