@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 import perframe as pf
 from execution.recurrent import random
@@ -59,6 +61,35 @@ def test_rows_are_appended(backend: str, batch: int, heads: int, size: int, axis
             copy = pf.Tensor.empty(past.shape)
             worker.copy_output("present", copy)
             np.testing.assert_array_equal(copy.numpy(), worker.state("past").numpy())
+
+
+@pytest.mark.parametrize("heads", [2, 4])
+def test_attention_of_onnx_grows_too(backend: str, heads: int) -> None:
+    """The operator's own outputs of keys and values, with four query heads."""
+    node = helper.make_node(
+        "Attention", ["q", "k", "v", "", "pk", "pv"], ["y", "nk", "nv"], is_causal=1, q_num_heads=4, kv_num_heads=heads
+    )
+    shapes = {"q": [1, "n", 32], "k": [1, "n", 8 * heads], "v": [1, "n", 8 * heads]}
+    shapes |= {name: [1, heads, "p", 8] for name in ("pk", "pv")}
+    model = pf.load(of_opset_23([node], shapes, ["y", "nk", "nv"]))
+    past = {name: random(1, heads, 0, 8) for name in ("pk", "pv")}
+    with pf.Worker(model, backend, carry={"nk": "pk", "nv": "pv"}) as worker:
+        for new in (3, 1, 1, 2, 1):
+            given = {name: random(1, new, shape[2]) for name, shape in list(shapes.items())[:3]}
+            expected = pf.run(model, {**given, **past})
+            past = {"pk": expected["nk"], "pv": expected["nv"]}
+            np.testing.assert_allclose(worker.schedule(given).peek_output("y").numpy(), expected["y"], 1e-4, 1e-5)
+        np.testing.assert_array_equal(worker.state("pk").numpy(), past["pk"])
+        (part,) = worker.parts.planned_parts()
+        assert part.latest_plan is not None and part.latest_plan.extended == {"nk", "nv"}
+
+
+def of_opset_23(nodes: list[Any], shapes: dict[str, Any], outputs: list[str]) -> Any:
+    """A model of opset 23."""
+    inputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    made = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in outputs]
+    graph = helper.make_graph(nodes, "attention", inputs, made)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
 
 
 def storages(worker: pf.Worker) -> list[int]:

@@ -42,9 +42,29 @@ def lay_out(model: Model, grown: Sequence[Growth]) -> Model:
     """Return a copy of the model whose states are laid out so."""
     made = model.copy()
     for growth in grown:
+        _put_out_itself(made, growth.output)
         _lay_out(made, growth)
     made.verify()
     return made
+
+
+def _put_out_itself(model: Model, output: str) -> None:
+    """Let the model output what it copies to an output now."""
+    whole = _named(model.outputs, output)
+    copied = _copied(whole)
+    if copied is whole or copied.is_output or copied in model.inputs:
+        return
+    model.rename(whole, f"copy of {output}")
+    model.rename(copied, output)
+    model.replace_uses(whole, copied)
+    model.outputs = [copied if value is whole else value for value in model.outputs]
+
+
+def _copied(value: Value) -> Value:
+    """Return the value that layers only copy to this one."""
+    while (layer := value.producer) is not None and layer.op == "Identity" and not layer.epilogue:
+        value = layer.input(0)
+    return value
 
 
 def _lay_out(model: Model, growth: Growth) -> None:
@@ -80,7 +100,7 @@ def _turned(value: Value, growth: Growth, index: int) -> Layer:
 
 
 def _growth(model: Model, output: str, source: str) -> Growth | None:
-    given, whole = _named(model.inputs, source), _named(model.outputs, output)
+    given, whole = _named(model.inputs, source), _copied(_named(model.outputs, output))
     join, shape = whole.producer, given.shape
     if join is None or shape is None or not _joins(given, whole):
         return None
