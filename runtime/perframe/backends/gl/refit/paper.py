@@ -28,9 +28,6 @@ class GLMemory(Allocator, Protocol):
     pool: Pool
     timers: Callable[[Device, int], StepTimers]
 
-    def constant(self, value: Array, is_weight: bool = False) -> Storage:
-        """Upload values that never change."""
-
 
 class PaperProgram(NamedTuple):
     """A program that is not linked: what the device's `programs.get` takes."""
@@ -76,7 +73,7 @@ class PaperStorage(GLStorage):
 
     def __init__(self, backend: GLMemory, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> None:
         self._type = backend.backend_type
-        self.dtype, self.size, self.is_half = dtype, math.prod(shape), is_half
+        self.dtype, self.size, self.is_half = dtype, math.prod(shape), is_half or dtype is DataType.FLOAT16
         self.array: Array | None = None
         self.table: tuple[Callable[..., Array], Sequence[Any]] | None = None  # what makes the array for other sizes
         self._objects = ()
@@ -129,11 +126,12 @@ class PaperSlots:
         self.marks: list[list[PaperSlot]] = []  # for each layer, the slots that are taken while it runs
         self.used = self.size = 0
 
-    def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
+    def take(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> Storage:
         """Take storage for a value, until it is given back."""
-        return self._take(shape, dtype, self._backend.precision.halves_value(dtype))
+        return self._take(shape, dtype, is_half or self._backend.precision.halves_value(dtype))
 
     def _take(self, shape: Sequence[int], dtype: DataType, is_half: bool) -> Storage:
+        is_half = is_half or dtype is DataType.FLOAT16
         kind, size = self._backend.capacity((4,), dtype, is_half)[0], math.prod(shape)
         free = [slot for slot in self._free if slot.kind == kind]
         if free:
@@ -187,8 +185,9 @@ def paper_backend(backend: GLMemory) -> Any:
     def alloc(shape: Sequence[int], dtype: DataType, is_half: bool = False) -> PaperStorage:
         return PaperStorage(made, shape, dtype, is_half)
 
-    def constant(value: Array, is_weight: bool = False) -> Storage:
-        storage = PaperStorage(made, value.shape, DataType.of(value.dtype))
+    def constant(value: Array, is_weight: bool = False, is_half: bool = False) -> Storage:
+        is_half = is_weight and made.precision.halves_weight(value, is_half)
+        storage = PaperStorage(made, value.shape, DataType.of(value.dtype), is_half)
         storage.array = value
         return storage
 

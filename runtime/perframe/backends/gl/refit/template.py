@@ -125,9 +125,11 @@ class GLFitted:
 
     def _constant(self, storage: PaperStorage, array: Array) -> Storage:
         if id(storage) not in self._constants:
-            self._constants[id(storage)] = self._backend.constant(array)
-        made: Storage = self._constants[id(storage)]
-        return made
+            made = self._backend.alloc(array.shape, storage.dtype, storage.is_half)
+            made.upload(array)
+            self._constants[id(storage)] = made
+        found: Storage = self._constants[id(storage)]
+        return found
 
     def apply(self, numbers: Array) -> None:
         """Make room for these sizes, and write their numbers."""
