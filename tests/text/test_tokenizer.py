@@ -75,3 +75,16 @@ def test_wrong_files(tmp_path: Path) -> None:
         (tmp_path / "tokenizer_config.json").write_text(text, encoding="utf-8")
         with pytest.raises(pf.ModelError, match=r"tokenizer_config\.json"):
             pf.text.Tokenizer(tmp_path)
+
+
+def test_an_alphabet_beside_a_model(tmp_path: Path) -> None:
+    from perframe.text.tokenizer import coder_in
+
+    file = tmp_path / "characters.json"
+    file.write_text(json.dumps({"alphabet": "abc ", "end": " "}), encoding="utf-8")
+    coder = coder_in(tmp_path)
+    assert coder.encode("cab!") == [2, 0, 1] and coder.decode([1, 0]) == "ba" and coder.ends == [3]
+    for wrong in ({}, {"alphabet": "aa"}, {"alphabet": 3}, {"alphabet": "ab", "end": "c"}):
+        file.write_text(json.dumps(wrong), encoding="utf-8")
+        with pytest.raises(pf.ModelError, match=r"characters\.json"):
+            coder_in(tmp_path)

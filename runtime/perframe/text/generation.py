@@ -13,11 +13,12 @@ from perframe.errors import InputError, MissingFileError
 from perframe.execution.worker import Worker
 from perframe.host import next_frame
 from perframe.importers.loading import load
+from perframe.importers.shipped import resolved
 from perframe.ir import Model
 from perframe.tensor import BackendType
 from perframe.text.names import Names, names_of
 from perframe.text.sampling import IDS, NOISE, NOW, SEEN, Choice, model_of, noise_for
-from perframe.text.tokenizer import Coder, Message, Pieces, Tokenizer
+from perframe.text.tokenizer import Coder, Message, Pieces, Tokenizer, coder_in
 
 LEAST_MS = 0.05  # of a frame's budget: with less, nothing begins in this frame
 Prompt = str | Sequence[int] | Sequence[Message]
@@ -48,7 +49,8 @@ def generate(
     `source` is a model, a file, or a folder with a model and its tokenizer; its worker is made on `backend`, and freed
     at the end. Or it is a worker that carries the model's caches: `Worker(model, carry=pf.text.carry_of(model))`; it
     begins again. `prompt` is a text, tokens, or a conversation: a list of {"role": ..., "content": ...}, for the
-    tokenizer's chat template. `tokenizer` has `encode`, `decode` and `ends`, or is the path of a tokenizer.json.
+    tokenizer's chat template. `tokenizer` has `encode`, `decode` and `ends`, or is the path of a tokenizer.json; without
+    one, the file beside the model counts.
 
     A `temperature` of 0 takes the likeliest token. Otherwise one is drawn, the same ones for a `seed`: from the `top_k`
     likeliest (0: all), and of these from as few as have the share `top_p`. `repetition` over 1 makes tokens that came
@@ -308,8 +310,8 @@ def _coder(given: Coder | str | Path | None, source: Any) -> Coder:
         return given
     if not isinstance(source, str | Path):
         raise InputError("give tokenizer=: the path of a tokenizer.json, or an object with encode, decode and ends")
-    place = Path(source)
-    return Tokenizer(place if place.is_dir() else place.parent)
+    place = Path(resolved(source))
+    return coder_in(place if place.is_dir() else place.parent)
 
 
 def _tokens(prompt: Prompt, coder: Coder) -> list[int]:

@@ -40,6 +40,17 @@ class Characters:
         self._numbers = {character: number for number, character in enumerate(alphabet)}
         self.ends = [self._numbers[character] for character in end]
 
+    @classmethod
+    def read(cls, file: Path) -> Characters:
+        """Read the alphabet from characters.json: {"alphabet": ..., "end": ...}. Raises ModelError."""
+        found = _settings(file)
+        if not all(isinstance(found.get(name, ""), str) for name in ("alphabet", "end")) or not found.get("alphabet"):
+            raise ModelError(f'{file} has no alphabet: it is {{"alphabet": "abc", "end": "c"}}')
+        try:
+            return cls(found["alphabet"], found.get("end", ""))
+        except (InputError, KeyError) as error:
+            raise ModelError(f"{file}: {error}") from error
+
     def encode(self, text: str) -> list[int]:
         """Return the numbers of the characters."""
         return [self._numbers[character] for character in text if character in self._numbers]
@@ -120,6 +131,12 @@ class Tokenizer:
             return given
         found = self._encoder.token_to_id(self._special("eos_token"))
         return [] if found is None else [found]
+
+
+def coder_in(folder: Path) -> Coder:
+    """Return the tokenizer whose file lies in a folder: characters.json, or else tokenizer.json."""
+    characters = folder / "characters.json"
+    return Characters.read(characters) if characters.is_file() else Tokenizer(folder)
 
 
 def _settings(file: Path) -> dict[str, Any]:
