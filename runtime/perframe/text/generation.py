@@ -49,8 +49,8 @@ def generate(
     `source` is a model, a file, or a folder with a model and its tokenizer; its worker is made on `backend`, and freed
     at the end. Or it is a worker that carries the model's caches: `Worker(model, carry=pf.text.carry_of(model))`; it
     begins again. `prompt` is a text, tokens, or a conversation: a list of {"role": ..., "content": ...}, for the
-    tokenizer's chat template. `tokenizer` has `encode`, `decode` and `ends`, or is the path of a tokenizer.json; without
-    one, the file beside the model counts.
+    tokenizer's chat template. `tokenizer` has `encode`, `decode` and `ends`, or is the path of a tokenizer.json;
+    without it the file beside the model counts.
 
     A `temperature` of 0 takes the likeliest token. Otherwise one is drawn, the same ones for a `seed`: from the `top_k`
     likeliest (0: all), and of these from as few as have the share `top_p`. `repetition` over 1 makes tokens that came
