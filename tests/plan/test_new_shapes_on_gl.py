@@ -150,3 +150,18 @@ def test_a_released_plan_is_made_again(backend: str) -> None:
         check(worker, model, 1, 3, 40, 32)
         report = worker.report(repeats=1)
         assert report and all(step.seconds is not None for step in report)
+
+
+def test_a_trace_waits_for_a_second_shape(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most models have open dims and always see one shape: a trace would take time from their frames for nothing."""
+    with pf.Worker(network(), backend) as worker:
+        (part,) = worker.parts.planned_parts()
+        begun: list[Any] = []
+        machine = type("Machine", (), {**vars(part._machine), "in_job": begun.append})
+        monkeypatch.setattr(part, "_machine", machine)
+        for _ in range(3):
+            worker.schedule(values(1, 3, 32, 32))
+        assert not begun
+        for height in (36, 40, 44):
+            worker.schedule(values(1, 3, height, 32))
+        assert begun

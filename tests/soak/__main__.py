@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soak import host_scenarios as host_scenarios  # it adds its own
+from soak import state_scenarios as state_scenarios
 from soak.scenarios import SCENARIOS
 from soak.watch import watch
 

@@ -8,6 +8,7 @@ import pytest
 
 from fresh import run_fresh
 from soak import host_scenarios as host_scenarios  # it adds its own
+from soak import state_scenarios as state_scenarios
 from soak.scenarios import ALL, SCENARIOS, SILERO
 from soak.watch import SAMPLES, Report
 from support import unavailable

@@ -63,6 +63,7 @@ class PlannedPart:
         self._to_trace: Shapes | None = None  # shapes that were planned without a template, and may be worth tracing
         self._tracing = Tracing()
         self._signatures = {layer: signature(layer) for layer in model.layers}
+        self._made_plans = 0
 
     def run_whole(self, values: Values) -> None:
         """Bind, submit, and add the outputs, whose values may still be pending."""
@@ -189,6 +190,8 @@ class PlannedPart:
             self._to_trace = None
         elif plan.is_provisional:  # the compilers need the cores
             return
+        elif self._made_plans < 2 and not self._machine.backend.traces_early:
+            return  # a trace takes time from the frames, and no other shape may ever come
         elif plan.is_costly and not plan.is_busy and not templates.is_tracing:
             self._to_trace = None
             self._machine.in_job(partial(self._trace_in_job, shapes))  # other workers may use the templates too
@@ -224,6 +227,7 @@ class PlannedPart:
         machine, begin = self._machine, perf_counter_ns()
         plan = self._planner(shapes, machine.backend, machine.host, self._constants, decisive).plan()
         plan.nanoseconds = perf_counter_ns() - begin
+        self._made_plans += 1
         return plan
 
     def _followed(self, shapes: Shapes, backend: Backend, constants: ConstantPool, at: Callable[[str], None]) -> Plan:

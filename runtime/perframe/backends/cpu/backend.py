@@ -41,7 +41,8 @@ class CpuBackend:
     backend_type = BackendType.CPU
     memory = BackendType.CPU
     precision = FULL
-    times_steps, makes_constants = False, True
+    times_steps = False
+    traces_early = makes_constants = True
 
     def __init__(self) -> None:
         self._last: Fence | None = None

@@ -109,7 +109,7 @@ class GLBackend:
     backend_type: BackendType
     max_elements: int
     stores_anywhere = False
-    times_steps = False
+    times_steps = traces_early = False
     makes_constants = True
     timers: Callable[[Device, int], StepTimers] = QueryTimers  # what times the steps of a program
 
