@@ -217,7 +217,7 @@ def test_wrong_input(tmp_path: Path) -> None:
         given = {"source": model, "prompt": "b", "tokenizer": LETTERS, **changes}
         with pytest.raises(pf.InputError, match=message):
             list(pf.text.generate(given.pop("source"), given.pop("prompt"), **given))
-    with pytest.raises(pf.InputError, match="is no language model"):
+    with pytest.raises(pf.InputError, match="is not a language model"):
         pf.text.generate("digits", "b", tokenizer=LETTERS)
     with pytest.raises(pf.MissingFileError, match="has no model"):
         pf.text.generate(tmp_path, "b", tokenizer=LETTERS)

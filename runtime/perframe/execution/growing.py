@@ -40,8 +40,8 @@ def capacities(model: str, sources: Sequence[str], given: Capacity) -> dict[str,
 
 
 class GrowingState(State):
-    """A state whose storage has room for more. The rows of earlier runs stay as they are, so that a run that fails or
-    is dropped changes nothing: the state is as long as it was.
+    """A state whose storage has room for more. Runs leave earlier rows alone. One that fails or is dropped therefore
+    changes nothing: the state keeps its length.
     """
 
     grows = True

@@ -82,8 +82,8 @@ def Range(start: PartialTensor, limit: PartialTensor, delta: PartialTensor) -> P
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """What a tensor holds: one `value` in all elements, or ints: `first`, `first + step`, ..., or those of `listed`."""
+class MadeNumbers:
+    """The numbers of a tensor: one `value`, or the ints `first`, `first + step`, ..., or those of `listed`."""
 
     value: float | int | bool | None = None
     first: int = 0
@@ -92,14 +92,14 @@ class Numbers:
 
 
 @ConstantOfShape.form
-def _filled(inputs: Sequence[Known], outputs: Sequence[Known], *, value: object) -> Numbers:
-    return Numbers(0.0 if value is None else np.asarray(value).reshape(-1)[0].item())
+def _filled(inputs: Sequence[Known], outputs: Sequence[Known], *, value: object) -> MadeNumbers:
+    return MadeNumbers(0.0 if value is None else np.asarray(value).reshape(-1)[0].item())
 
 
 @Range.form
-def _range(inputs: Sequence[Known], outputs: Sequence[Known]) -> Numbers:
+def _range(inputs: Sequence[Known], outputs: Sequence[Known]) -> MadeNumbers:
     first, _, step = (None if x.dtype not in (DataType.INT32, DataType.INT64) else x.ints() for x in inputs)
-    return Numbers() if first is None or step is None else Numbers(first=first[0], step=step[0])
+    return MadeNumbers() if first is None or step is None else MadeNumbers(first=first[0], step=step[0])
 
 
 @layer()
@@ -108,5 +108,5 @@ def SizeValues(sizes: PartialTensor) -> PartialTensor:
 
 
 @SizeValues.form
-def _listed(inputs: Sequence[Known], outputs: Sequence[Known]) -> Numbers:
-    return Numbers(listed=inputs[0].ints())
+def _listed(inputs: Sequence[Known], outputs: Sequence[Known]) -> MadeNumbers:
+    return MadeNumbers(listed=inputs[0].ints())

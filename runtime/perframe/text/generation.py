@@ -16,8 +16,8 @@ from perframe.importers.loading import load
 from perframe.importers.shipped import resolved
 from perframe.ir import Model
 from perframe.tensor import BackendType
-from perframe.text.names import Names, names_of
-from perframe.text.sampling import IDS, NOISE, NOW, SEEN, Choice, model_of, noise_for
+from perframe.text.names import DecoderNames, names_of
+from perframe.text.sampling import IDS, NOISE, NOW, SEEN, TokenChoice, model_of, noise_for
 from perframe.text.tokenizer import Coder, Message, Pieces, Tokenizer, coder_in
 
 LEAST_MS = 0.05  # of a frame's budget: with less, nothing begins in this frame
@@ -59,7 +59,7 @@ def generate(
 
     Raises InputError, ModelError, MissingFileError and MissingExtraError.
     """
-    choice = Choice(temperature, top_k, top_p, repetition)
+    choice = TokenChoice(temperature, top_k, top_p, repetition)
     choice.check()
     for name, number in (("max_tokens", max_tokens), ("slice_size", slice_size)):
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
@@ -89,7 +89,7 @@ class Generation:
         owned: bool,
         coder: Coder,
         prompt: Sequence[int],
-        choice: Choice,
+        choice: TokenChoice,
         max_tokens: int,
         seed: int,
         stop: Sequence[str],
@@ -262,7 +262,7 @@ def _before_stop(text: str, stops: Sequence[str]) -> tuple[str, str, bool]:
     return text[: len(text) - held], text[len(text) - held :], False
 
 
-def _check_inputs(model: Model, names: Names, given: Mapping[str, Any]) -> None:
+def _check_inputs(model: Model, names: DecoderNames, given: Mapping[str, Any]) -> None:
     missing = [name for name in names.others if name not in given]
     unknown = [name for name in given if name not in names.others]
     if unknown:

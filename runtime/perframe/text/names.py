@@ -15,7 +15,7 @@ _OLD = ("past_key_values", "past", "old")
 
 
 @dataclass(frozen=True)
-class Names:
+class DecoderNames:
     """The names of a decoder's tokens, attention mask and positions ("" if it has none), and of its logits.
 
     `carry` maps outputs to the inputs that they become, and `others` lists the inputs that a caller must give.
@@ -29,20 +29,20 @@ class Names:
     others: list[str]
 
 
-def names_of(model: Model) -> Names:
-    """Find the roles of a decoder's inputs and outputs. Raises InputError for a model that is no decoder."""
+def names_of(model: Model) -> DecoderNames:
+    """Find the roles of a decoder's inputs and outputs. Raises InputError for another model."""
     inputs = {value.name: value for value in model.inputs}
     ids, mask, positions = (next((name for name in names if name in inputs), "") for names in (IDS, MASKS, POSITIONS))
     if not ids:
         listed = ", ".join(map(str, model.inputs))
-        raise InputError(f"{model.name} is no language model: none of its inputs is {' or '.join(IDS)}, but {listed}")
+        raise InputError(f"{model.name} is not a language model: none of its inputs is {' or '.join(IDS)}, but {listed}")
     carry = carry_of(model)
     rest = [value for value in model.outputs if value.name not in carry]
     logits = next((value.name for value in rest if value.name == "logits"), rest[0].name if rest else "")
     if not logits:
         raise InputError(f"{model.name} has no output with scores of tokens")
     known = {ids, mask, positions, *carry.values()}
-    return Names(ids, mask, positions, logits, carry, [name for name in inputs if name not in known])
+    return DecoderNames(ids, mask, positions, logits, carry, [name for name in inputs if name not in known])
 
 
 def carry_of(model: Model) -> dict[str, str]:

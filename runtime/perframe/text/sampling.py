@@ -13,7 +13,7 @@ from perframe.ir import Model
 
 
 @dataclass(frozen=True)
-class Choice:
+class TokenChoice:
     """How the next token is chosen.
 
     A `temperature` of 0 takes the likeliest token. Otherwise logits are divided by it, and a token is drawn from the
@@ -53,7 +53,7 @@ IDS = "ids"  # the last token
 NOISE = "noise"  # numbers from 0 to 1, one for each token that may be drawn
 
 
-def model_of(choice: Choice, tokens: int) -> Model:
+def model_of(choice: TokenChoice, tokens: int) -> Model:
     """Return the model that chooses among `tokens` tokens. Its inputs are logits (1, length, tokens), the last token
     (1, 1) where repetition counts, and noise (1, top_k) where tokens are drawn; its output is the chosen token.
     """
@@ -79,7 +79,7 @@ def model_of(choice: Choice, tokens: int) -> Model:
 
 
 def noise_for(
-    choice: Choice, tokens: int, random: np.random.Generator
+    choice: TokenChoice, tokens: int, random: np.random.Generator
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     """Return the noise of one run."""
     count = min(choice.top_k or tokens, tokens)

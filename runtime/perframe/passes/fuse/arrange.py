@@ -40,7 +40,7 @@ class Moved:
 
     def arrangement(self, rank: int) -> Arrangement | None:
         """Return the arrangement, with dims of 1 before its own up to a rank. None if one of the last two dims has more
-        than one piece, or if a piece has no size of its own.
+        than one piece, or if a piece has no known size.
         """
         dims: list[tuple[Part, ...]] = [()] * (rank - len(self.dims))
         for pieces in self.dims:

@@ -13,7 +13,7 @@ from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.ir.sizes.size import is_less
-from perframe.layers.shape import Numbers
+from perframe.layers.shape import MadeNumbers
 from perframe.tensor import DataType
 
 LOWEST, HIGHEST = -1024, 1 << 16  # the numbers that kernels copy from a table
@@ -53,7 +53,7 @@ def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Sequenc
 
 
 def lower(
-    layer: LayerLike, form: Numbers, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+    layer: LayerLike, form: MadeNumbers, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
 ) -> list[NativeStep] | None:
     """Copies of one number to all elements, or of numbers from a table."""
     y = outputs[0]

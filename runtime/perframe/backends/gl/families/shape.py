@@ -1,24 +1,24 @@
-"""Numbers as tensors, on GL. A plan evaluates most; kernels make those that are as long as a size of a trace."""
+"""MadeNumbers as tensors, on GL. A plan evaluates most; kernels make those that are as long as a size of a trace."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools
-from perframe.layers.shape import Numbers
+from perframe.layers.shape import MadeNumbers
 from perframe.tensor import DataType
 
 DTYPES = ALL_DTYPES
 
 
-def supports(call: Call[Numbers]) -> str | None:
+def supports(call: Call[MadeNumbers]) -> str | None:
     """Supports all but ranges of other numbers than ints."""
     form = call.form
-    made = isinstance(form, Numbers) and (form.value, form.step, form.listed) != (None, None, None)
+    made = isinstance(form, MadeNumbers) and (form.value, form.step, form.listed) != (None, None, None)
     return None if made else f"{call.layer.op} has no GL kernel"
 
 
-def lower(call: Call[Numbers], tools: Tools) -> list[Binding]:
+def lower(call: Call[MadeNumbers], tools: Tools) -> list[Binding]:
     """One kernel."""
     form = call.form
     if form.value is not None:
