@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def check(case: Case, backend: BackendName, ctx: GLContext | None = None) -> Non
     """Run a case on a backend, and compare the outputs with the case's reference: values, dtypes and shapes.
 
     The layer's shape rule must say what comes out, and nothing wrong where dims of the inputs are unknown or have
-    names. On the CPU the layer also runs with open dims. `ctx` is the GL context; by default the worker makes a
+    names. The layer also runs with open dims: on the CPU, and a quarter of the cases on each GL backend. `ctx` is the GL context; by default the worker makes a
     headless one. Raises AssertionError for a difference.
     """
     proto = case.proto()
@@ -42,8 +43,13 @@ def check(case: Case, backend: BackendName, ctx: GLContext | None = None) -> Non
         assert value.dtype == want.dtype, f"{name} is {value.dtype}, {want.dtype} expected"
         _compare(name, value, want, case, loose)
     check_inference(model, case, actual, loose)
-    if backend == "cpu" or strict:
+    if backend == "cpu" or (strict and _is_chosen(case, backend)):
         check_open_dims(model, case, expected, backend, ctx)
+
+
+def _is_chosen(case: Case, backend: BackendName) -> bool:
+    """Choose every fourth case for a GL backend, and other ones for the other backend: plans take long there."""
+    return crc32(case.name.encode()) % 4 == (backend == "gpu_pixel")
 
 
 def _compare(name: str, value: Array, want: Array, case: Case, loose: int = 1) -> None:

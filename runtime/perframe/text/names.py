@@ -35,7 +35,9 @@ def names_of(model: Model) -> DecoderNames:
     ids, mask, positions = (next((name for name in names if name in inputs), "") for names in (IDS, MASKS, POSITIONS))
     if not ids:
         listed = ", ".join(map(str, model.inputs))
-        raise InputError(f"{model.name} is not a language model: none of its inputs is {' or '.join(IDS)}, but {listed}")
+        raise InputError(
+            f"{model.name} is not a language model: none of its inputs is {' or '.join(IDS)}, but {listed}"
+        )
     carry = carry_of(model)
     rest = [value for value in model.outputs if value.name not in carry]
     logits = next((value.name for value in rest if value.name == "logits"), rest[0].name if rest else "")
