@@ -27,8 +27,8 @@ def check(case: Case, backend: BackendName, ctx: GLContext | None = None) -> Non
     """Run a case on a backend, and compare the outputs with the case's reference: values, dtypes and shapes.
 
     The layer's shape rule must say what comes out, and nothing wrong where dims of the inputs are unknown or have
-    names. The layer also runs with open dims: on the CPU, and a quarter of the cases on each GL backend. `ctx` is the GL context; by default the worker makes a
-    headless one. Raises AssertionError for a difference.
+    names. The layer also runs with open dims: on the CPU, and for a quarter of the cases on each GL backend. `ctx` is
+    the GL context; by default the worker makes a headless one. Raises AssertionError for a difference.
     """
     proto = case.proto()
     expected = case.expected(proto)
