@@ -124,15 +124,17 @@ class PlannedPart:
         that compiles programs and uploads weights.
         """
         key, shapes, decisive = self._key(values)
-        if key in self._plans or self._templates is not None:  # a plan for the CPU takes no time worth dividing
+        machine = self._machine
+        if machine.backend is machine.host:  # a plan for the CPU takes no time worth dividing
             return
-        planner = self._planner(shapes, self._machine.backend, self._machine.host, self._constants, decisive)
+        if key in self._plans or self._fitted(key, shapes) is not None:
+            return
+        planner = self._planner(shapes, machine.backend, machine.host, self._constants, decisive)
         yield from planner.advance()
         if key in self._plans:  # a run between two steps has made one
             planner.made.release()
         else:
-            self._plans[key] = planner.made
-            self._evict_old()
+            self._keep(key, planner.made, shapes)
 
     def _key(self, values: Values) -> tuple[Any, Shapes, Mapping[Value, Array]]:
         """Return the key of the plan for these inputs, their shapes, and the inputs that decide shapes."""
@@ -150,13 +152,23 @@ class PlannedPart:
         if plan is not None:
             self._plans.move_to_end(key)
             return plan
+        return self._fitted(key, shapes) or self._keep(key, self._made(shapes, decisive), shapes)
+
+    def _fitted(self, key: Any, shapes: Shapes) -> Plan | None:
+        """Return the plan of a template, or None if no template serves these shapes."""
         plan = self._templates.plan(shapes, self._machine.backend) if self._templates is not None else None
-        for other in [other for other, known in self._plans.items() if known is plan]:
-            del self._plans[other]  # the plan was resized
-        self._evicted = [evicted for evicted in self._evicted if evicted is not plan]
-        if plan is None:
-            plan = self._made(shapes, decisive)
-            self._to_trace = shapes if self.follows(shapes) else None
+        if plan is not None:
+            for other in [other for other, known in self._plans.items() if known is plan]:
+                del self._plans[other]  # the plan was resized
+            self._evicted = [evicted for evicted in self._evicted if evicted is not plan]
+            self._plans[key] = plan
+            self._evict_old()
+        return plan
+
+    def _keep(self, key: Any, plan: Plan, shapes: Shapes) -> Plan:
+        """Keep a plan that no template made."""
+        self._made_plans += 1
+        self._to_trace = shapes if self.follows(shapes) else None
         self._plans[key] = plan
         self._evict_old()
         return plan
@@ -227,7 +239,6 @@ class PlannedPart:
         machine, begin = self._machine, perf_counter_ns()
         plan = self._planner(shapes, machine.backend, machine.host, self._constants, decisive).plan()
         plan.nanoseconds = perf_counter_ns() - begin
-        self._made_plans += 1
         return plan
 
     def _followed(self, shapes: Shapes, backend: Backend, constants: ConstantPool, at: Callable[[str], None]) -> Plan:
