@@ -165,3 +165,29 @@ def test_a_trace_waits_for_a_second_shape(backend: str, monkeypatch: pytest.Monk
         for height in (36, 40, 44):
             worker.schedule(values(1, 3, height, 32))
         assert begun
+
+
+def test_each_context_has_templates_of_its_objects(backend: str, gl_context: Any) -> None:
+    """A template knows the names of weights in its context, which are other objects in another one."""
+    import moderngl
+
+    model = network()
+    contexts = [moderngl.create_context(standalone=True, backend="egl", require=gl_context.version_code) for _ in "ab"]
+    try:
+        for index, ctx in enumerate(contexts):
+            with ctx:
+                fillers = [ctx.buffer(reserve=64) for _ in range(5 * index)]  # so that names differ
+                with pf.Worker(model, backend, ctx) as worker:
+                    for height in (32, 36):
+                        x = values(1, 3, height, 32)
+                        worker.schedule(x)
+                        found = {name: worker.peek_output(name).numpy() for name in model.output_names}
+                        for name, want in pf.run(model, x).items():
+                            np.testing.assert_allclose(found[name], want, 2e-4, 2e-5)
+                        trace(worker)
+                assert len(fillers) == 5 * index
+    finally:
+        gl_context.__enter__()
+        for ctx in contexts:
+            ctx.release()
+        gl_context.__enter__()

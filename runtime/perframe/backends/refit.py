@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 from perframe.backends.protocol import Backend, Program, Workspace
 from perframe.ir.sizes.arithmetic import SizeArithmetic
@@ -90,6 +91,10 @@ class Following(Backend, Protocol):
     @property
     def follows(self) -> bool:
         """Whether it can do so now."""
+
+    @property
+    def templates(self) -> WeakKeyDictionary[Any, Any]:
+        """The templates in its memory, by what they are made of. Backends whose plans could be exchanged share it."""
 
     def apart(self) -> Following:
         """Return another backend of this kind, for plans that are made in another thread and never run."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -37,15 +36,16 @@ NO_VALUES: Mapping[Value, Array] = MappingProxyType({})
 MAX_HOST_VALUES = 1024  # an input that decides shapes is part of a plan's key, up to this many elements
 
 
-_templates: weakref.WeakKeyDictionary[Subgraph, Templates] = weakref.WeakKeyDictionary()  # shared by all workers
-
-
 def _templates_of(part: Subgraph, backend: Backend) -> Templates | None:
-    """Return the templates that all workers of this model object share; None where plans do not follow sizes."""
+    """Return the templates that all workers of this model object in one memory share; None where plans do not follow
+    sizes.
+    """
     if not isinstance(backend, Following) or not backend.follows or not follows_sizes():
         return None
-    found = _templates.get(part)
-    return found or _templates.setdefault(part, Templates(part, backend))
+    found: Templates | None = backend.templates.get(part)
+    if found is None:
+        found = backend.templates[part] = Templates(part, backend)
+    return found
 
 
 class PlannedPart:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from time import perf_counter
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -33,6 +34,8 @@ from perframe.ir.sizes.size import plain
 from perframe.ir.sizes.trace import Trace
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
 from perframe.tensor.storage import begin_job, lock_all
+
+_templates: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 class CpuBackend:
@@ -137,6 +140,11 @@ class CpuBackend:
         if all(map(jit.is_compiled, needed)):
             return CpuProgram.of(own, self.arena)
         return LateProgram(own, self.arena, self._waits)
+
+    @property
+    def templates(self) -> WeakKeyDictionary[Any, Any]:
+        """The templates of all CPU backends."""
+        return _templates
 
     @property
     def follows(self) -> bool:

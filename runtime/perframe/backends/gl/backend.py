@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -201,6 +202,11 @@ class GLBackend:
                 raise BackendError(
                     f"layer {layer.name!r} ({layer.op}) cannot be planned on {where}: {error}"
                 ) from error
+
+    @property
+    def templates(self) -> WeakKeyDictionary[Any, Any]:
+        """The templates in this context for this type of backend and precision."""
+        return self.device.templates.setdefault((self.backend_type, self.precision), WeakKeyDictionary())
 
     @property
     def follows(self) -> bool:
