@@ -128,7 +128,7 @@ def softmaxes(x: Any, layers: int = 6) -> Any:
 
 def pool_bytes(worker: pf.Worker) -> int:
     backend: Any = worker._backend
-    return sum(slot.bytes for slot in backend._pool.slots)
+    return sum(slot.bytes for slot in backend.pool.slots)
 
 
 def test_plans_share_storage(where: str, gl_context: Any) -> None:
@@ -166,7 +166,7 @@ def test_a_worker_frees_the_pool(where: str, gl_context: Any) -> None:
     with pf.Worker(chain(), where, gl_context, strict=True) as worker:
         worker.schedule(picture(4, 4))
         backend: Any = worker._backend
-        storages = [slot.storage for slot in backend._pool.slots]
+        storages = [slot.storage for slot in backend.pool.slots]
         assert storages and all(storage.is_open for storage in storages)
     assert not any(storage.is_open for storage in storages)
 
