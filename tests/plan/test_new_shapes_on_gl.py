@@ -191,3 +191,20 @@ def test_each_context_has_templates_of_its_objects(backend: str, gl_context: Any
         for ctx in contexts:
             ctx.release()
         gl_context.__enter__()
+
+
+def test_the_last_worker_takes_templates_and_weights_along(backend: str) -> None:
+    import gc
+
+    from perframe.backends.gl.context.devices import device_for
+
+    model, device = network(), device_for(None)
+    for _ in range(2):
+        with pf.Worker(model, backend) as worker:
+            for height in (32, 36, 32):
+                worker.schedule(values(1, 3, height, 32)).peek_output().numpy()
+                (part,) = trace(worker)
+            assert any(device.templates.values())
+        del worker, part
+        gc.collect()
+        assert not any(len(known) for known in device.templates.values())

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
-from weakref import WeakKeyDictionary
 
 from perframe.backends.protocol import Backend, Program, Workspace
 from perframe.ir.sizes.arithmetic import SizeArithmetic
@@ -93,7 +92,7 @@ class Following(Backend, Protocol):
         """Whether it can do so now."""
 
     @property
-    def templates(self) -> WeakKeyDictionary[Any, Any]:
+    def templates(self) -> MutableMapping[Any, Any]:
         """The templates in its memory, by what they are made of. Backends whose plans could be exchanged share it."""
 
     def apart(self) -> Following:

@@ -290,6 +290,7 @@ class PlannedPart:
         self._plans.clear()
         self._evicted.clear()
         self._constants.release()
+        self._templates = None
 
 
 def _decisive_inputs(part: Subgraph) -> list[Value]:

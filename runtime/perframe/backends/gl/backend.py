@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -204,9 +204,11 @@ class GLBackend:
                 ) from error
 
     @property
-    def templates(self) -> WeakKeyDictionary[Any, Any]:
-        """The templates in this context for this type of backend and precision."""
-        return self.device.templates.setdefault((self.backend_type, self.precision), WeakKeyDictionary())
+    def templates(self) -> MutableMapping[Any, Any]:
+        """The templates in this context for this type of backend and precision. They hold weights, and go with the last
+        worker.
+        """
+        return self.device.templates.setdefault((self.backend_type, self.precision), WeakValueDictionary())
 
     @property
     def follows(self) -> bool:

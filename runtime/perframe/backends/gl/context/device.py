@@ -122,7 +122,7 @@ class Device:
         self.moves = 0  # storages that got another GL name so far: command lists are then recorded again
         self.allocations = 0  # buffers and textures made so far, for tests
         self.programs = ProgramCache(ctx, self.gl)
-        self.templates: dict[Any, weakref.WeakKeyDictionary[Any, Any]] = {}  # of plans for other sizes, by the backend
+        self.templates: dict[Any, weakref.WeakValueDictionary[Any, Any]] = {}  # of plans for any sizes, by the backend
         _devices.add(self)
 
     @cached_property
