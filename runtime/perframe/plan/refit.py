@@ -29,7 +29,7 @@ from perframe.plan.segments import Segment
 from perframe.tensor import Storage, Tensor, TensorShape
 from perframe.tensor.locks import new_lock
 
-MAX_TEMPLATES = 12  # of one part
+MAX_TEMPLATES = 32  # of one part: kernels share the work otherwise in each range of sizes
 PATIENCE = 4  # jobs in a row without a use of any template, after which a part is traced no more
 CHANGES: tuple[Callable[[int], int], ...] = (  # expected changes of sizes; a batch of one often stays one
     lambda size: size,
