@@ -129,11 +129,12 @@ class PaperSlots:
         self.marks: list[list[PaperSlot]] = []  # for each layer, the slots that are taken while it runs
         self.used = self.size = 0
 
-    def take(self, shape: Sequence[int], dtype: DataType) -> Storage:
+    def take(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> Storage:
         """Take storage for a value, until it is given back."""
-        return self._take(shape, dtype, self._backend.precision.halves_value(dtype))
+        return self._take(shape, dtype, is_half or self._backend.precision.halves_value(dtype))
 
     def _take(self, shape: Sequence[int], dtype: DataType, is_half: bool) -> Storage:
+        is_half = is_half or dtype is DataType.FLOAT16
         kind, size = self._backend.capacity((4,), dtype, is_half)[0], math.prod(shape)
         free = [slot for slot in self._free if slot.kind == kind]
         if free:
