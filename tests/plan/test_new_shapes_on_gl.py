@@ -9,6 +9,7 @@ import pytest
 
 import perframe as pf
 from perframe import functional as F
+from perframe.backends.gl.program import sequence
 from perframe.plan import planner
 from perframe.testing.checks import trace
 
@@ -57,6 +58,23 @@ def check(worker: pf.Worker, model: pf.Model, *shape: int) -> None:
     worker.schedule(x)
     for name, want in pf.run(model, x).items():
         np.testing.assert_allclose(worker.peek_output(name).numpy(), want, 2e-4, 2e-5, err_msg=f"{name} of {shape}")
+
+
+def test_runs_that_frames_cut_anywhere_have_the_numbers_of_their_sizes(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program keeps some command lists only, and records the others again."""
+    monkeypatch.setattr(sequence, "MOST_LISTS", 2)
+    model = network()
+    with pf.Worker(model, backend, strict=True) as worker:
+        check(worker, model, 1, 3, 32, 48)
+        (part,) = trace(worker)
+        part.evict_all()
+        for shape in [(2, 3, 64, 80), (1, 3, 24, 28), (3, 3, 36, 44)]:
+            x = values(*shape)
+            assert sum(1 for _ in worker.schedule_iterable(x)) > 2
+            for name, want in pf.run(model, x).items():
+                np.testing.assert_allclose(worker.peek_output(name).numpy(), want, 2e-4, 2e-5, err_msg=f"{name}")
 
 
 def test_new_shapes_are_not_planned(backend: str, planned: list[str]) -> None:

@@ -32,6 +32,7 @@ _ALL = (
     Shipped("life", "life/life.onnx", "grows cells into a butterfly, one step a run"),
     Shipped("painter", "painter/painter.onnx", "repaints a picture in oil"),
     Shipped("segment", "segment/segment.onnx", "separates drawn people from the background"),
+    Shipped("talk", "talk/talk.onnx", "answers letter by letter, as the keeper of a lighthouse"),
     Shipped("upscale", "upscale/upscale.onnx", "doubles the width and height of a rendered frame"),
     Shipped("voice", "listen/voice.onnx", "hears whether somebody speaks"),
 )

@@ -40,9 +40,9 @@ class ResizedProgram(GLProgram):
             commands.fill_sizes(numbers)
 
     def _commands(self, begin: int, end: int, timers: StepTimers | None) -> CommandList:
-        known = len(self._lists)
+        is_new = (begin, end, timers is not None) not in self._lists
         found = super()._commands(begin, end, timers)
-        if len(self._lists) != known or not known:
+        if is_new:
             found.fill_sizes(self._numbers)
         return found
 
