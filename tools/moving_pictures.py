@@ -48,6 +48,7 @@ FILMS = {
     "faces": Film(3, 40, 1, 0.1, 100, quality=45),
     "segment": Film(0, 30, 1, 0.1, 100, quality=40),
     "listen": Film(60, 200, 3, shown=100, quality=50, options=("--at", "1")),
+    "talk": Film(24, 330, 6, shown=200, quality=40),
 }
 HERO = {
     "digits": "Draw, and every layer reacts",

@@ -68,9 +68,19 @@ def asked(description: str | None, out: str, minutes: float) -> argparse.Namespa
 
 
 def write(
-    path: Path, network: nn.Module, examples: tuple[Tensor, ...], inputs: Sequence[str], outputs: Sequence[str]
+    path: Path,
+    network: nn.Module,
+    examples: tuple[Tensor, ...],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    dynamic_shapes: Any = None,
 ) -> None:
-    """Write the trained network as ONNX, with inputs like the examples, and print the file's size."""
+    """Write the trained network as ONNX, with inputs like the examples, and print the file's size.
+
+    `dynamic_shapes` names the dims that stay open, as `torch.onnx.export` takes them.
+    """
     names: Any = {"input_names": list(inputs), "output_names": list(outputs)}
-    torch.onnx.export(network, examples, path, **names, external_data=False, verbose=False)
+    torch.onnx.export(
+        network, examples, path, **names, dynamic_shapes=dynamic_shapes, external_data=False, verbose=False
+    )
     print(f"{path}: {path.stat().st_size} bytes")

@@ -84,13 +84,15 @@ def perform(
     make: Callable[[Stage], pf.Script],
     frames: int,
     size: tuple[int, int] = (1280, 720),
+    typed: bool = False,
 ) -> int:
     """Let the script that `make` returns play, off screen for `frames` frames unless the options say how many.
 
-    Returns the exit status: 0, or 1 where something failed, which is then printed.
+    Escape and Q end it; with `typed` the user types text, and Q is a letter. Returns the exit status: 0, or 1 where
+    something failed, which is then printed.
     """
     try:
-        _perform(options, name, make, frames, size)
+        _perform(options, name, make, frames, size, ("escape",) if typed else ("escape", "q"))
     except (PerframeError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -100,7 +102,12 @@ def perform(
 
 
 def _perform(
-    options: argparse.Namespace, name: str, make: Callable[[Stage], pf.Script], frames: int, size: tuple[int, int]
+    options: argparse.Namespace,
+    name: str,
+    make: Callable[[Stage], pf.Script],
+    frames: int,
+    size: tuple[int, int],
+    keys: tuple[str, ...],
 ) -> None:
     check_save(options.save)
     surface, is_window = open_surface(size, f"perframe: {name}", options.headless)
@@ -112,7 +119,7 @@ def _perform(
         count = options.frames if is_window else options.frames or frames
         app = pf.App(surface=surface, clock=None if is_window else ManualClock(STEP), stop_on_error=not is_window)
         with nullcontext() if is_window else recording_progress(count) as advance:
-            end = End(count, save, advance)
+            end = End(count, save, advance, keys)
             app.run(make(stage), pf.profiling.ProfileOverlay(), end)
     finally:
         surface.release()
@@ -150,8 +157,14 @@ class End(pf.Script):
     each frame.
     """
 
-    def __init__(self, frames: int | None, save: Path | None, advance: Callable[[], None] | None = None) -> None:
-        self._frames, self._save, self._advance = frames, save, advance
+    def __init__(
+        self,
+        frames: int | None,
+        save: Path | None,
+        advance: Callable[[], None] | None = None,
+        keys: tuple[str, ...] = ("escape", "q"),
+    ) -> None:
+        self._frames, self._save, self._advance, self._keys = frames, save, advance, keys
         self._seen, self._is_told = 0, False
         self.timer = FrameTimer()
 
@@ -170,7 +183,7 @@ class End(pf.Script):
 
     def on_event(self, event: Event) -> None:
         """The user ends it."""
-        escaped = isinstance(event, KeyEvent) and event.pressed and event.key in ("escape", "q")
+        escaped = isinstance(event, KeyEvent) and event.pressed and event.key in self._keys
         if escaped or isinstance(event, CloseEvent):
             self._end()
 

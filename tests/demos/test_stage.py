@@ -25,6 +25,7 @@ SMALL = {
     "life": ["--steps", "1"],
     "listen": ["--at", "0.5"],
     "segment": [],
+    "talk": [],
     "upscale": ["--size", "160x90"],
 }
 
