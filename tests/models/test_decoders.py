@@ -83,7 +83,8 @@ def test_many_tokens(decoder: tuple[Any, Any, str], backend: str, monkeypatch: p
             total += len(ids)
             given = inputs(model, hidden, ids, total)
             got = worker.schedule(given).peek_output("logits").numpy()
-            np.testing.assert_allclose(got, peer.logits(given), 1e-4, 1e-4, err_msg=f"after {total} tokens")
+            want = peer.logits(given)  # T5 scales no scores: its logits are large, and so are their last bits
+            np.testing.assert_allclose(got, want, 1e-4, 1e-4 * np.abs(want).max(), err_msg=f"after {total} tokens")
             ids = [int(got[0, -1].argmax())]
             found += ids
             trace(worker)
