@@ -93,7 +93,7 @@ class Following(Backend, Protocol):
 
     @property
     def templates(self) -> MutableMapping[Any, Any]:
-        """The templates in its memory, by what they are made of. Backends whose plans could be exchanged share it."""
+        """The templates in its memory, by their parts. Backends whose plans could be exchanged share it."""
 
     def apart(self) -> Following:
         """Return another backend of this kind, for plans that are made in another thread and never run."""
