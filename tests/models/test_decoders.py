@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -91,9 +92,12 @@ def test_many_tokens(decoder: tuple[Any, Any, str], backend: str, monkeypatch: p
         assert found == text_of(source, hidden, TOKENS)
 
         worker.reset()
-        monkeypatch.setattr(
-            planner.Planner, "__init__", lambda self, *given: (planned.append(total), init(self, *given))[1]
-        )
+
+        def counted(self: Any, *given: Any) -> None:
+            planned.extend([total] * (threading.current_thread() is threading.main_thread()))  # jobs trace beside it
+            init(self, *given)
+
+        monkeypatch.setattr(planner.Planner, "__init__", counted)
         ids, again, total = PROMPT, list[int](), 0
         while len(again) < TOKENS:
             total += len(ids)

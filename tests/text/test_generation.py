@@ -83,6 +83,7 @@ def test_draws_follow_their_seed(backend: str) -> None:
     assert len({drawn(seed, top_k=0) for seed in range(4)}) > 1
 
 
+@pytest.mark.slow
 def test_draws_have_the_shares_that_they_should() -> None:
     """Of the three likeliest tokens, 2 apart: e^0, e^-2 and e^-4 at temperature 1."""
     model, counts = adding(), np.zeros(3)
