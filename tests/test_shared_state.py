@@ -44,10 +44,10 @@ REASONS = {
     "backends/gl/context/devices.py:_sharing": LOCK,
     "backends/gl/replay.py:_engine": "made once, under `_lock`; its code has no state",
     "backends/gl/replay.py:_lock": LOCK,
+    "backends/cpu/backend.py:_templates": BY_MODEL + "; templates have a lock of their own",
     "backends/gl/replay.py:_native": "made once, under `_lock`; its code has no state",
     "command_line/cli.py:app": IMPORTS,
     "execution/parts.py:_partitions": BY_MODEL,
-    "execution/planned_part.py:_templates": BY_MODEL + "; templates have a lock of their own",
     "execution/worker.py:watchers": "profiles add and remove themselves in one step; a run may miss one that ends",
     "exporters/spelling.py:_RULES": IMPORTS,
     "functional/calls.py:_calling": CONTEXT,
@@ -83,6 +83,7 @@ REASONS = {
     "tensor/guarded.py:_protect": ONCE,
     "tensor/locks.py:_all": "locks: only a forked child reads them, before it has threads",
     "tensor/storage.py:_locking": LOCK,
+    "text/generation.py:_running": "one step sets the generation of a worker; an earlier one then raises",
 }
 KINDS = {
     "Declaration": IMPORTS,

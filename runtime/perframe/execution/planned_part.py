@@ -44,7 +44,7 @@ def _templates_of(part: Subgraph, backend: Backend) -> Templates | None:
         return None
     found: Templates | None = backend.templates.get(part)
     if found is None:
-        found = backend.templates[part] = Templates(part, backend)
+        found = backend.templates.setdefault(part, Templates(part, backend))
     return found
 
 
