@@ -6,7 +6,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from time import perf_counter_ns
+from time import perf_counter_ns, sleep
 from types import MappingProxyType
 from typing import Any
 
@@ -221,7 +221,9 @@ class PlannedPart:
             )
 
     def trace_now(self) -> None:
-        """Trace the shapes that were planned last, if they are worth it. Raises as `trace` does."""
+        """Trace the shapes that were planned last, if they are worth it, after a job that traces. Raises as `trace`."""
+        while self._templates is not None and self._templates.is_tracing:
+            sleep(0.001)
         shapes, self._to_trace = self._to_trace, None
         if shapes is not None:
             self.trace(shapes)
