@@ -15,7 +15,7 @@ from perframe.plan import planner
 from perframe.testing.checks import trace
 
 BACKENDS = ("gpu_compute", "gpu_pixel")
-pytestmark = [pytest.mark.parametrize("backend", BACKENDS)]
+pytestmark = [pytest.mark.parametrize("backend", BACKENDS, indirect=True)]
 
 
 def network(batch: Any = "batch") -> pf.Model:
