@@ -48,7 +48,7 @@ class Page:
         self.text = ""  # what it says, without what is long gone
 
     def begin(self, gap: int = 0) -> None:
-        """Begin a line, after so many empty ones."""
+        """Begin a line after `gap` empty ones."""
         if self._count > MOST // 2:
             self._forget(self._count - MOST // 4)
         self._line += 1 + gap

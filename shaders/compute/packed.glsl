@@ -14,8 +14,8 @@
 //@ param int across
 //@ unit grid
 // A tile of ROWS rows by eight columns of a product with packed weights. With FLAT the tiles lie one after the other,
-// `across` in a row; else each row of tiles is a row of work groups. With PARTS above 1, ROWS is 1, and so many
-// invocations of a work group share a tile: each takes a part of the depth.
+// `across` in a row; else each row of tiles is a row of work groups. With PARTS above 1, ROWS is 1, and
+// PARTS invocations of a work group share a tile: each takes a part of the depth.
 //@ include packed
 //@ include four
 //@ include repeat

@@ -11,7 +11,7 @@ from perframe.backends.protocol import Backend, Guarding
 from perframe.errors import InputError
 from perframe.execution.machine import Machine
 from perframe.execution.parts import Parts
-from perframe.execution.state import State
+from perframe.execution.state import State, serves
 from perframe.ir import Layer, Model, Value
 from perframe.ir.geometry import Ints
 from perframe.ir.sizes.partial import DynamicTensorShape
@@ -68,11 +68,11 @@ class GrowingState(State):
                 f"the state {self.source!r} would have {rows} rows, and carry_capacity allows {self._capacity}: call "
                 "reset(), or allow more"
             )
-        if held is not None and held in self._storages and _has_room(held, planned, output.shape.size):
+        if held is not None and held in self._storages and serves(held, planned, output.shape.size):
             return held
         room = self._capacity or 2 * rows
         shape = room, *output.shape[1:]
-        target = next((one for one in self._unread() if _has_room(one, planned, output.shape.size)), None)
+        target = next((one for one in self._unread() if serves(one, planned, output.shape.size)), None)
         return self._moved(target or planned.like(shape, output.dtype))
 
     def _unread(self) -> list[Storage]:
@@ -99,15 +99,6 @@ class GrowingState(State):
         unread = self._unread()
         self._storages = [storage, *(one for one in self._storages if one is not storage and one not in unread)]
         return storage
-
-
-def _has_room(storage: Storage, planned: Storage, size: int) -> bool:
-    return (
-        storage.is_open
-        and storage.backend_type is planned.backend_type
-        and storage.element_bytes == planned.element_bytes
-        and storage.max_capacity >= size
-    )
 
 
 class Turns:

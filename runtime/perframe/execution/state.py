@@ -57,7 +57,7 @@ class State(Target):
             found = planned
         if found is None:
             found = spare()
-        if found is None or not _serves(found, planned):
+        if found is None or not serves(found, planned, planned.max_capacity):
             found = planned.like(output.shape, output.dtype)
         return self._keep(found)
 
@@ -69,7 +69,9 @@ class State(Target):
     def _free(self, planned: Storage) -> Storage | None:
         """The storage in which the state does not lie, if it can stand for `planned`."""
         read = self._read
-        return next((one for one in self._storages if one is not read and _serves(one, planned)), None)
+        return next(
+            (one for one in self._storages if one is not read and serves(one, planned, planned.max_capacity)), None
+        )
 
     def _keep(self, storage: Storage) -> Storage:
         read = self._read
@@ -125,13 +127,13 @@ class State(Target):
         self._storages, self._history = [], [(None, None)]
 
 
-def _serves(storage: Storage, planned: Storage) -> bool:
-    """Whether a storage can hold what another was planned for."""
+def serves(storage: Storage, planned: Storage, size: int) -> bool:
+    """Whether a storage can stand for a planned one and hold `size` elements."""
     return (
         storage.is_open
         and storage.backend_type is planned.backend_type
         and storage.element_bytes == planned.element_bytes
-        and storage.max_capacity >= planned.max_capacity
+        and storage.max_capacity >= size
     )
 
 

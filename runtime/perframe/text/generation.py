@@ -9,7 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from perframe.backends import BackendName
 from perframe.errors import InputError, MissingFileError
+from perframe.execution.warming import check_budget
 from perframe.execution.worker import Worker
 from perframe.host import next_frame
 from perframe.importers.loading import load
@@ -20,6 +22,7 @@ from perframe.text.names import DecoderNames, names_of
 from perframe.text.sampling import IDS, NOISE, NOW, SEEN, TokenChoice, model_of, noise_for
 from perframe.text.tokenizer import Coder, Message, Pieces, Tokenizer, coder_in
 
+BUDGET_MS = 4.0  # of a frame, unless the caller says
 LEAST_MS = 0.05  # of a frame's budget: with less, nothing begins in this frame
 Prompt = str | Sequence[int] | Sequence[Message]
 _running: weakref.WeakKeyDictionary[Worker, Generation] = weakref.WeakKeyDictionary()
@@ -30,7 +33,7 @@ def generate(
     prompt: Prompt,
     *,
     tokenizer: Coder | str | Path | None = None,
-    backend: str | BackendType = BackendType.CPU,
+    backend: BackendName = BackendType.CPU,
     ctx: Any = None,
     max_tokens: int = 256,
     temperature: float = 0.0,
@@ -44,7 +47,7 @@ def generate(
     inputs: Mapping[str, Any] | None = None,
 ) -> Generation:
     """Continue a prompt with a language model. Iterate over the result for pieces of text: `for` waits for each token,
-    and `async for`, in a script's coroutine, spends at most `budget_ms` milliseconds a frame.
+    and `async for`, in a script's coroutine, spends at most `budget_ms` milliseconds a frame (4).
 
     `source` is a model, a file, or a folder with a model and its tokenizer; its worker is made on `backend`, and freed
     at the end. Or it is a worker that carries the model's caches: `Worker(model, carry=pf.text.carry_of(model))`; it
@@ -64,6 +67,10 @@ def generate(
     for name, number in (("max_tokens", max_tokens), ("slice_size", slice_size)):
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
             raise InputError(f"{name} is a number of tokens, at least 1, not {number!r}")
+    if not isinstance(seed, int) or seed < 0:
+        raise InputError(f"seed is an int of at least 0, not {seed!r}")
+    if budget_ms is not None:
+        check_budget(budget_ms)
     stops = [stop] if isinstance(stop, str) else list(stop)
     if not all(isinstance(one, str) and one for one in stops):
         raise InputError(f"stop is a text or several, not {stop!r}")
@@ -109,7 +116,7 @@ class Generation:
         self._steps: Generator[str | None, None, None] | None = None
         _running[worker] = self
 
-    # --- for whoever reads it ---
+    # --- iteration ---
 
     def __iter__(self) -> Iterator[str]:
         for piece in self._begun(None):
@@ -117,7 +124,7 @@ class Generation:
                 yield piece
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        steps = self._begun(self._budget_ms or 4.0)
+        steps = self._begun(BUDGET_MS if self._budget_ms is None else self._budget_ms)
         try:
             for piece in steps:
                 if piece is None:
@@ -274,7 +281,7 @@ def _check_inputs(model: Model, names: DecoderNames, given: Mapping[str, Any]) -
         )
 
 
-def _worker(source: Worker | Model | str | Path, backend: str | BackendType, ctx: Any) -> tuple[Worker, bool]:
+def _worker(source: Worker | Model | str | Path, backend: BackendName, ctx: Any) -> tuple[Worker, bool]:
     """Return the worker, and whether it was made here."""
     if isinstance(source, Worker):
         lacking = [name for name in names_of(source.model).carry.values() if name not in source.states.sources]
@@ -285,7 +292,7 @@ def _worker(source: Worker | Model | str | Path, backend: str | BackendType, ctx
             )
         return source, False
     model = source if isinstance(source, Model) else load(_file(source))
-    return Worker(model, BackendType(backend) if backend != "auto" else "auto", ctx, carry=names_of(model).carry), True
+    return Worker(model, backend, ctx, carry=names_of(model).carry), True
 
 
 def _file(source: str | Path) -> str | Path:
@@ -317,12 +324,16 @@ def _coder(given: Coder | str | Path | None, source: Any) -> Coder:
 def _tokens(prompt: Prompt, coder: Coder) -> list[int]:
     if isinstance(prompt, str):
         found = coder.encode(prompt)
+    elif not isinstance(prompt, Sequence | np.ndarray):
+        raise InputError(f"a prompt is a text, tokens or messages, not {type(prompt).__name__}")
     elif all(isinstance(one, Mapping) for one in prompt):
         if not isinstance(coder, Tokenizer):
             raise InputError("a conversation needs the chat template of a pf.text.Tokenizer: give the prompt as a text")
         found = coder.chat(cast("Sequence[Message]", prompt))
     else:
-        found = [int(one) for one in cast("Sequence[int]", prompt)]
+        found = [one for one in cast("Sequence[int]", prompt) if isinstance(one, int | np.integer) and one >= 0]
+        if len(found) < len(prompt):
+            raise InputError(f"the tokens of a prompt are ints of at least 0, unlike {prompt!r:.80}")
     if not found:
         raise InputError(f"the prompt {prompt!r:.80} has no tokens: give at least one")
     return found

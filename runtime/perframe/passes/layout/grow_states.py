@@ -12,8 +12,6 @@ from perframe.ir.declaration import normalize_axis
 from perframe.ir.geometry import Ints
 from perframe.ir.sizes.partial import DynamicTensorShape
 
-_FILE = "{} as in the file"
-
 
 @dataclass(frozen=True)
 class Growth:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends.gl.lowering.steps import on_gl
 from perframe.backends.gl.program.sized import ResizedProgram
 from perframe.backends.gl.refit.paper import GLMemory, PaperSlots, PaperStorage
 from perframe.backends.gl.replay import SizeAt
@@ -81,7 +82,10 @@ class GLTemplate:
 
     def live(self, numbers: Sequence[int]) -> list[int]:
         """Return for each layer the bytes of the values that are live while it runs."""
-        sizes = [4 * resolved(length, numbers) for length in self.lengths]
+        sizes = [
+            slot.storage.element_bytes * resolved(length, numbers)
+            for slot, length in zip(self.slots, self.lengths, strict=True)
+        ]
         return [sum(sizes[slot] for slot in slots) for slots in self._marks]
 
 
@@ -173,8 +177,7 @@ class _Workspace(Slots):
 
     def room(self, planned: PaperStorage) -> GLStorage:
         """Take storage for values of the planned storage."""
-        found: Any = self._take((max(1, plain(planned.size)),), planned.dtype, planned.is_half)
-        return found  # type: ignore[no-any-return]
+        return on_gl(self._take((max(1, plain(planned.size)),), planned.dtype, planned.is_half))
 
     def enlarge(self, storage: GLStorage, elements: int) -> None:
         """Make room for more elements, if there is none yet, with some to spare."""
