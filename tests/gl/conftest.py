@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
-from support import unavailable
-
-BOTH = ("gpu_compute", "gpu_pixel")
-ASKED = [name for name in os.environ.get("PERFRAME_BACKENDS", ",".join(BOTH)).split(",") if name in BOTH]
+from support import GL_BACKENDS, unavailable
 
 
-@pytest.fixture(params=ASKED)
+@pytest.fixture(params=GL_BACKENDS)
 def where(request: pytest.FixtureRequest, gl_context: Any) -> str:
     """The name of a GL backend."""
     name: str = request.param

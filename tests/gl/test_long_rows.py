@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from gl.conftest import ASKED
 from perframe.backends import gl_choices
 from perframe.testing import Case, check
 from small import load, node
+from support import GL_BACKENDS
 
 SHAPES = [
     ((1, 70_001), (1,)),
@@ -45,7 +45,7 @@ REDUCTIONS: dict[str, Any] = {
 LANES = {"gpu_compute": ("64", "1"), "gpu_pixel": ("1",)}
 
 
-@pytest.fixture(params=[(name, lanes) for name in ASKED for lanes in LANES[name]])
+@pytest.fixture(params=[(name, lanes) for name in GL_BACKENDS for lanes in LANES[name]])
 def where(request: pytest.FixtureRequest, gl_context: Any) -> Iterator[str]:
     """A backend; on gpu_compute with each variant of the lanes that share a row."""
     name, lanes = request.param

@@ -13,9 +13,10 @@ from perframe import functional as F
 from perframe.backends.gl.program import sequence
 from perframe.plan import planner
 from perframe.testing.checks import trace
+from small import load, node
+from support import GL_BACKENDS
 
-BACKENDS = ("gpu_compute", "gpu_pixel")
-pytestmark = [pytest.mark.parametrize("backend", BACKENDS, indirect=True)]
+pytestmark = [pytest.mark.parametrize("backend", GL_BACKENDS, indirect=True)]
 
 
 def network(batch: Any = "batch") -> pf.Model:
@@ -228,3 +229,28 @@ def test_the_last_worker_takes_templates_and_weights_along(backend: str) -> None
         del worker, part
         gc.collect()
         assert not any(len(known) for known in device.templates.values())
+
+
+def test_a_trace_asks_for_constants_that_only_the_host_had(backend: str, planned: list[str]) -> None:
+    """Rows at known positions are copied when planned. For any size the device reads the whole table, which the next
+    run uploads.
+    """
+    table = np.random.default_rng(3).standard_normal((600, 64)).astype(np.float32)
+    numbers = {"table": table, "zero": np.int64(0), "one": np.int64(1), "first": np.int64([0])}
+    nodes = [
+        *(node("Shape", "x", "s"), node("Gather", "s zero", "n"), node("Range", "zero n one", "at")),
+        *(node("Gather", "table at", "rows"), node("Add", "x rows", "sum")),
+        *(node("Unsqueeze", "n first", "n1"), node("Gather", "table n1", "row"), node("Add", "sum row", "y")),
+    ]
+    model = load(nodes, {"x": ["n", 64]}, constants=numbers)
+    with pf.Worker(model, backend) as worker:
+        for size in (3, 4, 5):
+            worker.schedule(values(size, 64))
+            (part,) = trace(worker)
+        part.evict_all()
+        planned.clear()
+        for size in (3, 30, 7):
+            x = values(size, 64)
+            want = x + table[:size] + table[size]
+            np.testing.assert_array_equal(worker.schedule(x).peek_output().numpy(), want)
+        assert not planned

@@ -206,6 +206,7 @@ class PlannedPart:
             return  # a trace takes time from the frames, and no other shape may ever come
         elif plan.is_costly and not plan.is_busy and not templates.is_tracing:
             self._to_trace = None
+            templates.put_missing(self._constants, self._machine.backend)
             self._machine.in_job(partial(self._trace_in_job, shapes))  # other workers may use the templates too
             end_tracing_at_exit()
 
@@ -224,16 +225,17 @@ class PlannedPart:
         """Trace the shapes that were planned last, if they are worth it, after a job that traces. Raises as `trace`."""
         while self._templates is not None and self._templates.is_tracing:
             sleep(0.001)
-        shapes, self._to_trace = self._to_trace, None
-        if shapes is not None:
+        while self._to_trace is not None and self._templates is not None:
+            shapes, self._to_trace = self._to_trace, None
+            self._templates.put_missing(self._constants, self._machine.backend)
             self.trace(shapes)
 
     def trace(self, shapes: Shapes) -> None:
         """Make templates from shapes like these, so that other sizes need no planning. Raises the error of a layer that
         cannot be followed.
         """
-        if self._templates is not None:
-            self._templates.trace(shapes, self._followed, self._tracing)
+        if self._templates is not None and not self._templates.trace(shapes, self._followed, self._tracing):
+            self._to_trace = shapes  # once the next run has put the constants there
 
     @uncollected()
     def _made(self, shapes: Shapes, decisive: Mapping[Value, Array] = NO_VALUES) -> Plan:

@@ -12,7 +12,7 @@ from perframe.ir.sizes.size import is_symbolic
 from perframe.ir.sizes.tables import look_up
 from perframe.tensor import TensorShape
 
-FEW = 64  # floats that the host computes on the way to whole ones
+FEW = 64  # values that may be a shape, or floats that the host computes on the way to whole ones
 
 
 class Analysis:
@@ -123,11 +123,13 @@ class Analysis:
 
 
 def _results(layer: Layer, given: Sequence[PartialTensor | None], evaluate: Evaluate) -> tuple[PartialTensor, ...]:
-    """Infer a layer's outputs. If all inputs are known, compute the values of the outputs too, unless these are as many
-    as a size of a trace: they would hold for this size alone.
+    """Infer a layer's outputs. If all inputs are known, compute the values of the outputs too, unless these hold for one
+    size of a trace alone: they are as many as a size, or sizes choose them among many.
     """
     results = layer.infer(given)
     if any([spec.shape is not None and is_symbolic(spec.shape.size or 0) for spec in results]):
+        return results
+    if any([spec is not None and spec.is_known and spec.value is None for spec in given]) and any(map(_is_many, given)):
         return results
     if all([spec is None or spec.is_known for spec in given]) and layer.declaration.pure:
         exact = not layer.epilogue and not any(not spec.is_known or spec.dtype.is_float for spec in results)
@@ -135,6 +137,11 @@ def _results(layer: Layer, given: Sequence[PartialTensor | None], evaluate: Eval
             values = [None if spec is None else spec.specialized_value() for spec in given]
             return tuple(PartialTensor.of(value) for value in evaluate(layer, values))
     return results
+
+
+def _is_many(spec: PartialTensor | None) -> bool:
+    size = None if spec is None or spec.shape is None else spec.shape.size
+    return size is not None and not is_symbolic(size) and size > FEW  # not a shape, nor a step on the way to one
 
 
 def wide_layers_on_host(layers: Sequence[Layer], analysis: Analysis, inputs: Sequence[Value]) -> frozenset[Layer]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Hashable, Mapping
+from typing import NamedTuple
 
 from perframe.backends.operand import Later, Make, Operand
 from perframe.backends.protocol import Backend
@@ -84,6 +85,14 @@ def let_go(shared: SharedOperand) -> None:
     shared.free()
 
 
+class MissingConstant(NamedTuple):
+    """A constant that a trace needs on a backend, where only the thread of the context may put it."""
+
+    value: Value
+    kind: str
+    array: Array
+
+
 class ConstantPool:
     """A model's constants on the backends of one worker: made when first used, shared by all its plans, and by other
     workers with the same arrays in the same memory.
@@ -94,14 +103,11 @@ class ConstantPool:
         self.known = {value: PartialTensor.of(array) for value, array in constants.items()}
         self._made: dict[tuple[str, Value, str], Operand] = {}  # by backend, constant and kind
         self._taken: dict[tuple[str, Value, str], SharedOperand] = {}  # the operands that workers share
+        self._missing: list[MissingConstant] = []
 
     def storage(self, backend: Backend, value: Value, array: Array) -> Storage:
         """Return the constant's storage on a backend."""
-
-        def made() -> Operand:
-            return self._uploaded(backend, value, array)
-
-        return self._operand(backend, value, UNCHANGED, made).storage
+        return self._operand(backend, value, UNCHANGED, lambda: array).storage
 
     def derived(self, backend: Backend, value: Value, array: Array, kind: str, make: Make) -> Operand:
         """Return the operand that `make` derives from a constant, on a backend. All callers share one operand of each
@@ -113,16 +119,38 @@ class ConstantPool:
             made.flags.writeable = False  # no other code has this array, so the storage needs no copy
             return made
 
+        def later() -> Operand:
+            assert isinstance(make, Later)
+            storage = HostStorage.later(make.size, DataType.FLOAT32, derived)
+            return Operand(value.name, (make.size,), DataType.FLOAT32, storage=storage)
+
+        return self._operand(backend, value, kind, derived, later if isinstance(make, Later) else None)
+
+    def put(self, backend: Backend, missing: MissingConstant) -> None:
+        """Put a constant on a backend that a trace did not find there."""
+        if missing.value in self._constants:
+            self._operand(backend, missing.value, missing.kind, lambda: missing.array)
+
+    def take_missing(self) -> list[MissingConstant]:
+        """Return the constants that were not there since the last call."""
+        missing, self._missing = self._missing, []
+        return missing
+
+    def _operand(
+        self,
+        backend: Backend,
+        value: Value,
+        kind: str,
+        array: Callable[[], Array],
+        later: Callable[[], Operand] | None = None,
+    ) -> Operand:
+        """The operand that this pool or another one has made already, or else a new one: that of `later`, if given, or
+        one that holds the result of `array`.
+        """
+
         def made() -> Operand:
-            if isinstance(make, Later):
-                storage = HostStorage.later(make.size, DataType.FLOAT32, derived)
-                return Operand(value.name, (make.size,), DataType.FLOAT32, storage=storage)
-            return self._uploaded(backend, value, derived())
+            return self._uploaded(backend, value, array()) if later is None else later()
 
-        return self._operand(backend, value, kind, made)
-
-    def _operand(self, backend: Backend, value: Value, kind: str, made: Callable[[], Operand]) -> Operand:
-        """The operand that this pool or another one has made already, or that `made` makes."""
         source = self._constants.get(value)
         if source is None:  # a constant of one plan
             return made()
@@ -132,13 +160,25 @@ class ConstantPool:
             if not backend.makes_constants:
                 own = not is_made(source, backend.memory, kind)
                 if own and source.nbytes > SMALL:
-                    raise InputError(f"the constant {value.name!r} is not on {backend.backend_type} yet in this form")
+                    return self._wanted(backend, MissingConstant(value, kind, array()))
             if own:
                 self._made[key] = made()
             else:
                 self._taken[key] = acquire(source, backend.memory, kind)
                 self._made[key] = self._taken[key].operand(made)
         return self._made[key]
+
+    def _wanted(self, backend: Backend, missing: MissingConstant) -> Operand:
+        """Note a constant that is not there, and return an operand of a trace that no one will run. Raises InputError
+        for an array that no other pool shares.
+        """
+        if self._constants[missing.value].flags.writeable:
+            name = missing.value.name
+            raise InputError(
+                f"the constant {name!r} is not on {backend.backend_type}, and no other worker can put it there"
+            )
+        self._missing.append(missing)
+        return self._uploaded(backend, missing.value, missing.array)
 
     def _uploaded(self, backend: Backend, value: Value, array: Array) -> Operand:
         """Put a constant, or an array derived from it, on a backend. Warns of weights that stay float32 against the

@@ -23,7 +23,7 @@ from perframe.ir import Subgraph
 from perframe.ir.sizes.open_dims import OpenDims, Shapes
 from perframe.ir.sizes.size import at_least, at_most
 from perframe.ir.sizes.trace import LEAST, Trace
-from perframe.plan.constants import ConstantPool
+from perframe.plan.constants import ConstantPool, MissingConstant
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment
 from perframe.tensor import Storage, Tensor, TensorShape
@@ -186,6 +186,7 @@ class Templates:
         self._busy = threading.Lock()  # held while a job traces the part
         self._known: list[Template] = []
         self._families: dict[tuple[int, ...], _Family] = {}  # by ranks
+        self._missing: list[MissingConstant] = []
         self._uses = self._unused = 0  # uses of templates, and traced shapes since the last use
         self.is_open = True  # false when a layer cannot be followed, or when tracing brings no uses
 
@@ -218,28 +219,35 @@ class Templates:
         """Whether the model leaves any dim of these shapes open."""
         return bool(self._dims.sizes(shapes))
 
-    def trace(self, shapes: Shapes, make: MakePlan, tracing: Tracing) -> None:
-        """Make templates for these sizes and for other likely sizes.
+    def put_missing(self, constants: ConstantPool, backend: Backend) -> None:
+        """Put the constants on a backend that traces did not find there. The backend's context is current."""
+        while self._missing:
+            constants.put(backend, self._missing.pop())
+
+    def trace(self, shapes: Shapes, make: MakePlan, tracing: Tracing) -> bool:
+        """Make templates for these sizes and for other likely sizes. Return False where that must be done again, after
+        `put_missing`.
 
         Raises the error of a layer that cannot be followed. The part then plans each new shape without templates.
         """
         sizes = self._dims.sizes(shapes)
         if not sizes or not self._busy.acquire(blocking=False):
-            return
+            return True
         try:
             self._unused += 1
             for others in self._expected(sizes):
-                if not self._serves(others, shapes):
+                if not self._missing and not self._serves(others, shapes):
                     self._follow(others, shapes, make, tracing)
             if self._unused >= PATIENCE:
                 self.is_open = False
         except _TracingEndedError:
-            return
+            pass
         except Exception:
             self.is_open = False
             raise
         finally:
             self._busy.release()
+        return not self._missing
 
     def _expected(self, sizes: Sequence[int]) -> list[list[int]]:
         found: list[list[int]] = []
@@ -258,7 +266,9 @@ class Templates:
         trace = Trace(sizes)
         try:
             plan = make(self._dims.put(trace.sizes, shapes), self._backend, self._constants, tracing.at)
-            if plan.program is not None:
+            missing = self._constants.take_missing()
+            self._missing += missing
+            if plan.program is not None and not missing:
                 self._keep(Template(trace, plan, self._backend))
         except (InferenceError, InputError):
             if list(sizes) == self._dims.sizes(shapes):  # those that were only expected may not fit the model or memory

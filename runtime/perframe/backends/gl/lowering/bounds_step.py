@@ -14,6 +14,7 @@ from perframe.backends.protocol import LayerLike
 from perframe.errors import BackendError, InferenceError
 from perframe.ir.bounds import Bounds
 from perframe.ir.form import Bounded
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import Storage, checks
 
 
@@ -54,11 +55,16 @@ def bounds_steps(call: Call[Any]) -> list[BoundsStep]:
         operand = call.optional(bounds.input)
         if operand is None:
             continue
-        if operand.value is not None:
+        if operand.is_constant:
             try:
-                bounds.check(operand.value)
+                bounds.check(_numbers(operand))
             except InferenceError as error:
                 raise InferenceError(f"layer {call.layer.name!r} ({call.layer.op}): {error}") from None
         elif checks.enabled():
             steps.append(BoundsStep(call.layer, operand, bounds))
     return steps
+
+
+def _numbers(operand: Operand) -> Any:
+    """The known numbers of an operand. Sizes of a trace stay symbolic: the check is then a guard."""
+    return operand.value if operand.sizes is None else PartialTensor.of_values(operand.dtype, operand.sizes).values
