@@ -123,8 +123,8 @@ class Analysis:
 
 
 def _results(layer: Layer, given: Sequence[PartialTensor | None], evaluate: Evaluate) -> tuple[PartialTensor, ...]:
-    """Infer a layer's outputs. If all inputs are known, compute the values of the outputs too, unless these hold for one
-    size of a trace alone: they are as many as a size, or sizes choose them among many.
+    """Infer a layer's outputs. If all inputs are known, compute the values of the outputs too, unless these hold for
+    one size of a trace alone: they are as many as a size, or sizes choose them among many.
     """
     results = layer.infer(given)
     if any([spec.shape is not None and is_symbolic(spec.shape.size or 0) for spec in results]):
