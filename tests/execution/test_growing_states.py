@@ -234,3 +234,34 @@ def test_no_plan_is_made_within_a_capacity(monkeypatch: pytest.MonkeyPatch) -> N
         for _ in range(100):
             worker.schedule(random(1, 2, 1, 16)).peek_output().numpy()
     assert not made
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_runs_take_turns_with_few_programs(waits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that no run uses gets the numbers of the next length. Outputs that lay in it are closed."""
+    from perframe.backends.cpu.refit.template import CpuSizedProgram
+    from perframe.testing.checks import trace
+
+    model, made, late = cache(1, 2, 16), list[Any](), list[Any]()
+    with pf.Worker(model, carry={"present": "past"}) as worker:
+        for new in (5, 1, 1):
+            worker.schedule(random(1, 2, new, 16)).peek_output().numpy()
+            trace(worker)
+        init = CpuSizedProgram.__init__
+        monkeypatch.setattr(CpuSizedProgram, "__init__", lambda self, *given: made.append(self) or init(self, *given))
+        worker.reset()
+        past = np.zeros((1, 2, 0, 16), np.float32)
+        for step in range(150):
+            x = random(1, 2, 1, 16)
+            y, past = expected(x, past, 2)
+            output = worker.schedule(x).peek_output("y")
+            earlier = output if step <= 60 else earlier
+            late.append((output.readback_request(), y))
+            if waits:
+                late[-1][0].result(wait=True)
+        for request, want in late:
+            np.testing.assert_allclose(request.result(wait=True), want, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(worker.state().numpy(), past, rtol=1e-5, atol=1e-6)
+        assert len(made) <= 3 or not waits
+        with pytest.raises(pf.ClosedError, match="was released"):
+            earlier.numpy()

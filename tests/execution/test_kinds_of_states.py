@@ -9,6 +9,7 @@ from onnx import parser
 import perframe as pf
 from execution.recurrent import random, recurrent, step
 from perframe import functional as F
+from perframe.testing.checks import trace
 
 LOOP = """<ir_version: 9, opset_import: ["" : 17]>
 looping (float[3] x, float[3] state) => (float[3] y, float[3] next) {
@@ -180,3 +181,22 @@ def test_a_state_that_grows(backend: str) -> None:
                 got = worker.schedule(row).peek_output("y").numpy()
                 np.testing.assert_allclose(got, scores / scores.sum(1, keepdims=True), rtol=1e-4)
                 np.testing.assert_array_equal(worker.state().numpy(), rows)
+
+
+def test_a_state_of_another_shape_after_each_run(backend: str) -> None:
+    """The output of a plan that serves all sizes is not storage that the state may keep: it loses its values when the
+    plan gets other sizes.
+    """
+    graph = pf.FunctionalGraph("longer")
+    state, x = graph.add_input("float32", ("n", 3), "state"), graph.add_input("float32", ("k", 3), "x")
+    model = graph.compile(longer=F.tanh(F.concat([state, x], 0)))
+    with pf.Worker(model, backend, carry={"longer": "state"}) as worker:
+        for repeat in range(3):
+            worker.reset(np.zeros((0, 3), np.float32))
+            expected = np.zeros((0, 3), np.float32)
+            for step in range(40):
+                x = random(1 + (step + repeat) % 3, 3)
+                expected = np.tanh(np.concatenate([expected, x]))
+                np.testing.assert_allclose(worker.schedule(x=x).peek_output().numpy(), expected, rtol=1e-4, atol=1e-6)
+                if repeat == 0:
+                    trace(worker)

@@ -36,8 +36,8 @@ class SizedProgram(Protocol):
         """For each layer, the bytes of all values that are alive while the layer runs."""
 
     @property
-    def is_resized(self) -> bool:
-        """Whether `fit` returns the same program for other sizes, with other numbers."""
+    def is_only(self) -> bool:
+        """Whether `fit` returns this program for all sizes, with other numbers."""
 
 
 class ProgramTemplate(Protocol):
@@ -46,9 +46,9 @@ class ProgramTemplate(Protocol):
     def serves(self, sizes: Sequence[int]) -> bool:
         """Whether its program is right for these sizes. The answer does not wait for kernels."""
 
-    def fit(self, backend: Backend) -> SizedProgram | None:
+    def fit(self, backend: Backend, spare: SizedProgram | None = None) -> SizedProgram | None:
         """Return the program for the sizes of the last choice, to run on a backend of its kind; None while its kernels
-        are being compiled.
+        are being compiled. `spare` is one of this template that no run uses: it may be returned for these sizes.
         """
 
 

@@ -16,7 +16,7 @@ from perframe.ir import Layer, Model, Value
 from perframe.ir.geometry import Ints
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.passes.layout.grow_states import Growth
-from perframe.tensor import Array, DataType, Storage, Tensor
+from perframe.tensor import Array, DataType, Storage, Tensor, TensorShape
 
 Capacity = int | Mapping[str, int] | None
 
@@ -59,6 +59,12 @@ class GrowingState(State):
         rest = [dims.get(dim) if isinstance(dim, str) else dim for dim in self.shape[1:]]
         known = [size for size in rest if size is not None]
         return np.zeros((0, *known), self.given.dtype.numpy) if len(known) == len(rest) else None
+
+    def _accepts(self, shape: TensorShape) -> bool:
+        last = self._accepted
+        if last is not None and shape[1:] == last[1:]:  # it has grown, and a frame waits
+            return True
+        return super()._accepts(shape)
 
     def extended(self, output: Tensor, planned: Storage) -> Storage:
         """Return the storage in which the state lies. If it is full, copy the state to a larger one."""

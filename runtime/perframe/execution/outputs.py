@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from perframe.backends.protocol import Backend
@@ -115,7 +115,7 @@ class _BoundOutput(Target):
     def __init__(self, name: str, tensor: Tensor | None, backend: Backend, host: Backend) -> None:
         self.name, self.tensor, self._backend, self._host = name, tensor, backend, host
 
-    def storage(self, output: Tensor, planned: Storage, spare: Callable[[], Storage | None]) -> Storage:
+    def storage(self, output: Tensor, planned: Storage, offered: Callable[[], Iterator[Storage]]) -> Storage:
         """Return the tensor's storage. The tensor moves to the output's backend if it is elsewhere. Raises InputError
         for another shape or dtype.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from time import perf_counter_ns, sleep
 from types import MappingProxyType
@@ -156,7 +156,9 @@ class PlannedPart:
 
     def _fitted(self, key: Any, shapes: Shapes) -> Plan | None:
         """Return the plan of a template, or None if no template serves these shapes."""
-        plan = self._templates.plan(shapes, self._machine.backend) if self._templates is not None else None
+        if self._templates is None:
+            return None
+        plan = self._templates.plan(shapes, self._machine.backend, self._spare())
         if plan is not None:
             for other in [other for other, known in self._plans.items() if known is plan]:
                 del self._plans[other]  # the plan was resized
@@ -164,6 +166,12 @@ class PlannedPart:
             self._plans[key] = plan
             self._evict_old()
         return plan
+
+    def _spare(self) -> Sequence[Plan]:
+        """The plans that may get other shapes, the oldest first: once there are many, or if a state never has the same
+        shape again.
+        """
+        return list(self._plans.values())[:-1] if self._grown or len(self._plans) >= MAX_PLANS else ()
 
     def _keep(self, key: Any, plan: Plan, shapes: Shapes) -> Plan:
         """Keep a plan that no template made."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,11 @@ class State(Target):
         self._accepted: TensorShape | None = None  # the last shape
         self._history: list[tuple[Any, Fence | None]] = [(None, None)]  # the last good value, and those after it
 
+    @cached_property
+    def named(self) -> list[tuple[int, str]]:
+        """The open dims of its shape: axis and name."""
+        return [(axis, dim) for axis, dim in enumerate(self.shape or ()) if isinstance(dim, str)]
+
     @property
     def value(self) -> Any:
         """The value that the next run reads."""
@@ -50,15 +56,13 @@ class State(Target):
         dtype = self.given.dtype
         return np.full(shape.to_shape(), "" if dtype is DataType.STRING else 0, dtype.numpy)
 
-    def storage(self, output: Tensor, planned: Storage, spare: Callable[[], Storage | None]) -> Storage:
+    def storage(self, output: Tensor, planned: Storage, offered: Callable[[], Iterator[Storage]]) -> Storage:
         """Return storage in which the state does not lie."""
-        found = self._free(planned)
-        if found is None and planned is not self._read and planned.is_open:
-            found = planned
+        size, read = output.shape.size, self._read
+        found = self._free(planned, size)
         if found is None:
-            found = spare()
-        if found is None or not serves(found, planned, planned.max_capacity):
-            found = planned.like(output.shape, output.dtype)
+            kept = (one for one in offered() if one is not read and serves(one, planned, size))
+            found = next(kept, None) or planned.like(output.shape, output.dtype)
         return self._keep(found)
 
     @property
@@ -66,12 +70,10 @@ class State(Target):
         """The storage in which the state lies."""
         return self.value.data_on_backend if isinstance(self.value, Tensor) else None
 
-    def _free(self, planned: Storage) -> Storage | None:
-        """The storage in which the state does not lie, if it can stand for `planned`."""
+    def _free(self, planned: Storage, size: int) -> Storage | None:
+        """The storage in which the state does not lie, if it can stand for `planned` and hold `size` elements."""
         read = self._read
-        return next(
-            (one for one in self._storages if one is not read and serves(one, planned, planned.max_capacity)), None
-        )
+        return next((one for one in self._storages if one is not read and serves(one, planned, size)), None)
 
     def _keep(self, storage: Storage) -> Storage:
         read = self._read
@@ -101,7 +103,7 @@ class State(Target):
 
     def _copied(self, value: Tensor, backend: Backend) -> Tensor:
         storage = value.data_on_backend
-        target = self._keep(self._free(storage) or storage.like(value.shape, value.dtype))
+        target = self._keep(self._free(storage, value.shape.size) or storage.like(value.shape, value.dtype))
         copy_values(value, target, backend, f"the state {self.source!r}")
         return Tensor.over(target, value.shape, value.dtype, self.output)
 

@@ -71,7 +71,7 @@ class States:
         for state in self._states:
             if state.value is None:
                 values[state.source] = self._zeros(state, dims)
-            elif state.shape is not None:
+            else:
                 _check_dims(state, dims)
         self._shapes = [getattr(values[value.name], "shape", None) for value in self._model.inputs]
 
@@ -205,11 +205,11 @@ def _dims_of(model: Model, values: Values, without: Sequence[str]) -> dict[str, 
 
 
 def _check_dims(state: State, dims: Mapping[str, int]) -> None:
-    assert state.shape is not None
-    for dim, size in zip(state.shape, state.value.shape, strict=True):
-        wanted = size if isinstance(dim, int) or dim is None else dims.get(dim, size)
-        if size != wanted:
+    shape = state.value.shape
+    for axis, dim in state.named:
+        size = shape[axis]
+        if dim in dims and size != dims[dim]:
             raise InputError(
-                f"the state {state.source!r} is {tuple(state.value.shape)}, and {dim!r} is {wanted} in this run's "
-                "inputs: call reset() to begin again"
+                f"the state {state.source!r} is {tuple(shape)}, and {dim!r} is {dims[dim]} in this run's inputs: call "
+                "reset() to begin again"
             )

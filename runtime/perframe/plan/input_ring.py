@@ -55,17 +55,24 @@ class InputRing:
         if found is not None:
             return found
         for at, storage in enumerate(self._storages):
-            if id(storage) not in self.reserved:
+            if id(storage) not in self.reserved and storage.max_capacity >= math.prod(shape):
                 self._storages.append(self._storages.pop(at))
                 return storage
         return self._add(shape)
 
     def free(self, shape: Sequence[int]) -> Storage | None:
         """Return storage that no run reads or will read; None if too many runs are under way."""
-        storages, reserved, size = self._storages, self.reserved, math.prod(shape)
+        storages, reserved, size, small = self._storages, self.reserved, math.prod(shape), None
         for storage in storages:
-            if not storage.busy and not (reserved and id(storage) in reserved) and storage.max_capacity >= size:
-                return storage
+            if not storage.busy and not (reserved and id(storage) in reserved):
+                if storage.max_capacity >= size:
+                    return storage
+                small = storage
+        if small is not None and small is not self.planned:  # sizes grow: more will come
+            self._storages.remove(small)
+            self._owned.remove(small)
+            small.release()
+            return self._add((2 * size,))
         held = len(storages) * self._capacity * self.dtype.numpy.itemsize
         if len(storages) < MIN_IN_FLIGHT or (len(storages) < MAX_IN_FLIGHT and held < SMALL_INPUTS):
             return self._add(shape)

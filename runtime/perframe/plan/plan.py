@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -27,9 +27,9 @@ class Target(Protocol):
     source: str  # the input that later reads the values; empty if none does
     grows: bool  # whether the values may begin with those of `source`
 
-    def storage(self, output: Tensor, planned: Storage, spare: Callable[[], Storage | None]) -> Storage:
-        """Return storage for an output of the next run: `planned`, with which it was planned, the plan's `spare`, which
-        is like it, or another. `output` is the tensor of the last run.
+    def storage(self, output: Tensor, planned: Storage, offered: Callable[[], Iterator[Storage]]) -> Storage:
+        """Return storage for an output of the next run: `planned`, with which it was planned, or another. A target may
+        keep those that the plan has `offered`. `output` has the output's shape.
         """
 
     def extended(self, output: Tensor, planned: Storage) -> Storage:
@@ -159,9 +159,7 @@ class Plan:
         if name in self.extended:
             storage = target.extended(output, planned)
         else:
-            storage = target.storage(output, planned, lambda: self._spare(target.source))
-        if storage is planned and target.source:
-            self._leave(planned)
+            storage = target.storage(output, planned, lambda: self.offer(target.source, planned))
         if storage is not written:
             for segment in self.segments:
                 if isinstance(segment, Transfer):
@@ -173,18 +171,18 @@ class Plan:
             self._written[name] = storage
             self.outputs[name] = Tensor.over(storage, output.shape, output.dtype, name)
 
-    def _spare(self, source: str) -> Storage | None:
-        """Leave the planned storage of an input to a target, since the runs read others."""
+    def offer(self, source: str, planned: Storage) -> Iterator[Storage]:
+        """Yield storages for a target to keep and to free: the planned one of an output, and that of an input, since
+        the runs read others.
+        """
+        if planned in self._owned:
+            self._owned.remove(planned)
+            yield planned
         for ring in self._rings:
             if ring.name == source and ring.drop():
-                self._leave(ring.planned)
-                return ring.planned
-        return None
-
-    def _leave(self, storage: Storage) -> None:
-        """Leave a storage to a target, which frees it."""
-        if storage in self._owned:
-            self._owned.remove(storage)
+                if ring.planned in self._owned:
+                    self._owned.remove(ring.planned)
+                yield ring.planned
 
     def _storage_of(self, ring: InputRing, value: Any, held: list[Tensor] | None) -> Storage:
         """Return storage from which steps can read an input: the tensor's own if steps reach it, else a copy's."""

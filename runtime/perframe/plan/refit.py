@@ -11,7 +11,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -21,7 +21,7 @@ from perframe.backends.refit import Chooser, Following, SizedProgram
 from perframe.errors import InferenceError, InputError
 from perframe.ir import Subgraph
 from perframe.ir.sizes.open_dims import OpenDims, Shapes
-from perframe.ir.sizes.size import at_least, at_most
+from perframe.ir.sizes.size import at_least, at_most, is_symbolic
 from perframe.ir.sizes.trace import LEAST, Trace
 from perframe.plan.constants import ConstantPool, MissingConstant
 from perframe.plan.plan import Plan
@@ -99,6 +99,8 @@ class Template:
             (name, self._note(tensor.shape), tensor.dtype, tensor.data_on_backend)
             for name, tensor in plan.outputs.items()
         ]
+        self.open_inputs = self._open([where for _, where, *_ in self.inputs])
+        self.open_outputs = self._open([where for _, where, *_ in self.outputs])
         planned = {id(storage): (where, dtype) for _, where, dtype, _, storage in self.inputs if storage is not None}
         one = self._note((1,))  # another storage stands for an output that is extended
         for name, where, dtype, storage in self.outputs:
@@ -106,7 +108,7 @@ class Template:
         self.layers = [name for name, _ in plan.live()]
         self.program = backend.template(plan.program, plan.workspaces[0], trace, self._results, planned)
         self.losses = trace.losses
-        self._resized: weakref.WeakKeyDictionary[SizedProgram, FittedPlan] = weakref.WeakKeyDictionary()
+        self._only: weakref.WeakKeyDictionary[SizedProgram, FittedPlan] = weakref.WeakKeyDictionary()
         every: list[Storage | None] = [one for *_, one in self.inputs]
         for own in (*every, *(one for *_, one in self.outputs)):
             if own is not None:  # each fitted plan has its own storage instead
@@ -116,20 +118,28 @@ class Template:
         self._results += numbers
         return slice(len(self._results) - len(numbers), len(self._results))
 
-    def plan(self, backend: Backend) -> FittedPlan | None:
-        """Return the plan for the sizes for which the template was last chosen, or None while kernels are compiling. A
-        plan whose program is resized is the same one again, with other shapes.
+    def _open(self, shapes: Sequence[slice]) -> list[int]:
+        """The indices of shapes that depend on sizes."""
+        return [index for index, where in enumerate(shapes) if any(map(is_symbolic, self._results[where]))]
+
+    def plan(self, backend: Backend, spare: Sequence[Plan]) -> FittedPlan | None:
+        """Return the plan for the sizes for which the template was last chosen, or None while kernels are compiling. It
+        may be one of the `spare` plans, with other shapes.
         """
-        sized = self.program.fit(backend)
+        own = [plan for plan in spare if isinstance(plan, FittedPlan) and plan.template is self]
+        old = next((plan for plan in own if not plan.is_busy), None)
+        sized = self.program.fit(backend, None if old is None else old.sized)
         if sized is None:
             return None
-        plan = self._resized.get(sized) if sized.is_resized else None
+        plan = old if old is not None and old.sized is sized else self._only.get(sized)
         if plan is None:
             plan = FittedPlan(self, sized, backend)
-            if sized.is_resized:
-                self._resized[sized] = plan
+            if sized.is_only:
+                self._only[sized] = plan
         else:
-            plan.resize(sized)
+            if plan is old:
+                plan.close_outputs()
+            plan.resize()
         return plan
 
 
@@ -156,15 +166,28 @@ class FittedPlan(Plan):
 
         read = [(operand, backend) for operand in inputs]
         super().__init__([segment], read, outputs, list(storages.values()), [sized.workspace], live)
-        self._template = template
+        self.template, self.sized = template, sized
 
-    def resize(self, sized: SizedProgram) -> None:
+    def resize(self) -> None:
         """Take the shapes of the sizes for which the program has its numbers now."""
-        for operand, (_, where, *_) in zip(self.inputs, self._template.inputs, strict=True):
-            operand.shape = _new(TensorShape, sized.numbers[where])
-        for name, where, dtype, _ in self._template.outputs:
-            shape = _new(TensorShape, sized.numbers[where])
+        numbers, template = self.sized.numbers, self.template
+        for index in template.open_inputs:
+            self.inputs[index].shape = _new(TensorShape, numbers[template.inputs[index][1]])
+        for index in template.open_outputs:
+            name, where, dtype, _ = template.outputs[index]
+            shape = _new(TensorShape, numbers[where])
             self.outputs[name] = Tensor.over(self._written[name], shape, dtype, name)
+
+    def offer(self, source: str, planned: Storage) -> Iterator[Storage]:
+        """Yield nothing: the storages of a program that is resized lose their values."""
+        yield from ()
+
+    def close_outputs(self) -> None:
+        """Let go of the outputs, but for states: as if the plan were another one."""
+        for name, output in self.outputs.items():
+            if self._written[name] is self._planned[name]:
+                output.let_go()
+                self.outputs[name] = Tensor.over(self._written[name], output.shape, output.dtype, name)
 
 
 @dataclass(frozen=True)
@@ -190,8 +213,10 @@ class Templates:
         self._uses = self._unused = 0  # uses of templates, and traced shapes since the last use
         self.is_open = True  # false when a layer cannot be followed, or when tracing brings no uses
 
-    def plan(self, shapes: Shapes, backend: Backend) -> Plan | None:
-        """Return the plan for these shapes, or None if no template serves them yet."""
+    def plan(self, shapes: Shapes, backend: Backend, spare: Sequence[Plan] = ()) -> Plan | None:
+        """Return the plan for these shapes, or None if no template serves them yet. It may be one of the `spare` plans,
+        with other shapes.
+        """
         family = self._families.get(tuple([len(shape) for shape in shapes]))
         if family is None:
             return None
@@ -203,7 +228,7 @@ class Templates:
             self._uses += 1
             self._unused = 0
             template.used = self._uses
-            return template.plan(backend)
+            return template.plan(backend, spare)
 
     @property
     def losses(self) -> list[str]:

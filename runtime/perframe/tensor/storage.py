@@ -194,6 +194,11 @@ class HostStorage:
         self.address = address_of(memory) if address is None else address
         self._viewed = None
 
+    def enlarge(self, size: int) -> None:
+        """Replace the memory by that for `size` elements, whose values are not defined."""
+        self.set_memory(*aligned_bytes(size * self.dtype.numpy.itemsize))
+        self.size = size
+
     @property
     def snapshots(self) -> Snapshots:
         """Makes copies for callers. The caller holds the storage's lock."""
@@ -220,7 +225,8 @@ class HostStorage:
     @property
     def busy(self) -> bool:
         """Whether a job or a readback still uses the data."""
-        return (self.write is not None or bool(self.reads)) and bool(self.fences)
+        write, reads = self.write, self.reads
+        return (write is not None and not write.done) or (bool(reads) and not all([fence.done for fence in reads]))
 
     @property
     def is_written(self) -> bool:

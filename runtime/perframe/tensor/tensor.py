@@ -153,6 +153,10 @@ class Tensor(NoArithmetic):
         """Return a copy in host memory, without blocking: await it in the host's loop or in asyncio."""
         return Tensor(await self.readback_request(), self.dtype)
 
+    def let_go(self) -> None:
+        """Leave the storage to other values. Further use raises ClosedError."""
+        self._storage, self._released = None, True
+
     def release(self) -> None:
         """Free the storage. Further use raises ClosedError."""
         if self._storage is not None:

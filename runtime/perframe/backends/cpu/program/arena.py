@@ -217,6 +217,11 @@ class ArenaWorkspace:
                     life.storage.lie_at(offset)
         self._arena.enlarge(self.size)
 
+    def resize(self, size: int) -> None:
+        """Take another number of bytes. Raises InputError for more bytes than the machine has."""
+        self._arena.enlarge(size)
+        self.size = size
+
     def begin(self) -> None:
         """Do nothing: the arena is enlarged before a run, and storages follow it."""
 

@@ -100,6 +100,7 @@ class Bindings:
         self._moved: list[ArenaStorage] = []  # read by steps in Python
         self._numbers, self._in_arena, self._elsewhere = numbers, known.in_arena, elsewhere
         self._bound: dict[int, NDArray[Any]] = {}  # keeps the memory of replacements alive
+        self.addresses: dict[int, int] = {}  # of replacements, by the planned storage
         self._arena, self._size, self._base, self._moved_to = arena, size, 0, 0
 
     def attach(self, steps: Sequence[Bound], base: int = 0) -> None:
@@ -112,6 +113,11 @@ class Bindings:
                     whole, first = (operand, 0) if isinstance(operand, ArenaStorage) else whole_of(operand)
                     self._readers.setdefault(id(whole), []).append((step.operands, index, plain(first)))
 
+    def resize(self, size: int, base: int) -> None:
+        """Note that the numbers were written anew: with the addresses of replacements, and of an arena at `base`."""
+        self._size, self._base = size, base
+        self._places.clear()
+
     def replace(self, planned: HostStorage, new: HostStorage) -> None:
         """Make all steps use `new` instead of the planned storage, and parts of it instead of the storage's parts."""
         for index, first in self._places_of(planned):
@@ -119,13 +125,13 @@ class Bindings:
         for operands, index, first in self._readers.get(id(planned), ()):
             part = operands[index]
             operands[index] = new if part.within is None else part_of(new, first, part.size, part.dtype)
-        self._bound[id(planned)] = new.memory
+        self._bound[id(planned)], self.addresses[id(planned)] = new.memory, new.address
 
     def _places_of(self, planned: HostStorage) -> list[tuple[int, int]]:
-        """Return where the planned storage's addresses stand. The first call comes before any replacement."""
+        """Return where the planned storage's addresses stand, and those of its parts."""
         found = self._places.get(id(planned))
         if found is None:
-            at, numbers = planned.address, self._numbers
+            at, numbers = self.addresses.get(id(planned), planned.address), self._numbers
             found = [(index, int(numbers[index]) - at) for index in self._elsewhere.get(id(planned), ())]
             self._places[id(planned)] = found
         return found
@@ -138,6 +144,7 @@ class Bindings:
         address = address_of(array)
         for index, first in self._places_of(planned):
             self._numbers[index] = address + first
+        self.addresses[id(planned)] = address
 
     def follow_arena(self) -> NDArray[Any] | None:
         """Update all addresses in the arena to those in the present block, and return its memory."""

@@ -179,6 +179,11 @@ class CpuProgram:
         self._clock: StepClock | None = None
         self.words[team.TICKS] = 0
 
+    def resize(self, splits: bool, memories: Sequence[NDArray[Any]]) -> None:
+        """Note that the words are those of other sizes, and refer to this memory."""
+        self._splits, self._memories = splits, memories
+        self._wants_helpers = splits and self._wants_helpers
+
     def __len__(self) -> int:
         return len(self.steps)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from perframe.ir.sizes.size import at_least, is_symbolic, plain
 from perframe.ir.sizes.trace import Trace
 from perframe.tensor import DataType, HostStorage
 from perframe.tensor.checks import too_large
+from perframe.tensor.guarded import guard
 from perframe.tensor.storage import address_of
 
 # words of a block whose contents are added to other words: 0, the arena's address, and storages' addresses
@@ -67,6 +69,11 @@ class CpuTemplate:
         self._marks, self._ids = workspace.marks, [id(life.storage) for life in workspace.lives]
         self._begins = dict(zip(self._ids, begins, strict=True))
         self.size = self._note([size]).start
+        self.followed = [  # storages whose shapes depend on sizes
+            (planned, where, STORAGES + slot)
+            for slot, (planned, (where, _)) in enumerate(storages.items())
+            if any(map(is_symbolic, self._results[where]))
+        ]
         natives = [(index, step) for index, step in enumerate(steps) if isinstance(step, NativeStep)]
         # items beyond a thread's chunk: none, where no step is split
         self.beyond = self._note([reduce(at_least, [step.items - step.chunk for _, step in natives], 0)]).start
@@ -134,8 +141,13 @@ class CpuTemplate:
         """Whether the template serves these sizes. This is known before its kernels are compiled."""
         return self._arithmetic.evaluate(sizes) is not None
 
-    def fit(self, backend: Any) -> CpuSizedProgram | None:
-        """Return the program for the sizes of the last choice, or None while kernels are compiling."""
+    def fit(self, backend: Any, spare: Any = None) -> CpuSizedProgram | None:
+        """Return the program for the sizes of the last choice, or None while kernels are compiling. `spare` is resized,
+        unless it has steps in Python.
+        """
+        if isinstance(spare, CpuSizedProgram) and not self.pythons:
+            spare.resize()
+            return spare
         pattern = self.pattern
         return None if pattern is None else CpuSizedProgram(self, pattern, backend.arena)
 
@@ -148,22 +160,22 @@ class CpuTemplate:
 
 
 class CpuSizedProgram:
-    """A program for one set of sizes, with its own storages and words. A frame waits while it is made."""
+    """A program for one set of sizes at a time, with its own storages and words. A frame waits while it is made."""
 
-    is_resized = False
+    is_only = False
 
     def __init__(self, template: CpuTemplate, pattern: CpuProgram, arena: Arena) -> None:
-        self._template, known = template, template.known
-        words = np.concatenate([np.zeros(template.given, np.int64), template.results, pattern.words])
-        begin = address_of(words)
-        template.native.read(begin)
+        self._template, self._arena, known = template, arena, template.known
+        self._words = words = np.concatenate([np.zeros(template.given, np.int64), template.results, pattern.words])
+        self._begin = address_of(words)
+        template.native.read(self._begin)
         self.numbers: list[int] = words[template.given : template.words].tolist()
         self.storages = {
             planned: _new_storage(self.numbers[where], dtype) for planned, (where, dtype) in template.storages.items()
         }
         words[ARENA] = base = arena.address
         words[STORAGES : template.given] = [storage.address for storage in self.storages.values()]
-        template.native.write(begin)
+        template.native.write(self._begin)
         own = words[template.words :]
         moved = address_of(own) - address_of(pattern.words)
         own[team.TABLE] += moved
@@ -172,13 +184,37 @@ class CpuSizedProgram:
         tables, steps = self._remade_tables(), self._remade_steps()
         elsewhere = {id(one): template.by_whole.get(planned, []) for planned, one in self.storages.items()}
         size = self.numbers[template.size]
-        bindings = Bindings(arena, size, known, self._in_program, elsewhere)
-        bindings.attach(steps, base)
-        memories = [*tables, *(storage.memory for storage in self.storages.values())]
-        self.program = CpuProgram(
-            steps, pattern.layout, own, bindings, bool(self.numbers[template.beyond] > 0), memories
-        )
+        self._bindings = Bindings(arena, size, known, self._in_program, elsewhere)
+        self._bindings.attach(steps, base)
+        self._words_of = {id(storage): word for word, storage in enumerate(self.storages.values(), STORAGES)}
+        self._memories = {word: storage.memory for word, storage in enumerate(self.storages.values(), STORAGES)}
+        memories = [*tables, *self._memories.values()]
+        self.program = CpuProgram(steps, pattern.layout, own, self._bindings, self._splits, memories)
         self.workspace = ArenaWorkspace(arena, size)
+
+    @property
+    def _splits(self) -> bool:
+        return bool(self.numbers[self._template.beyond] > 0)
+
+    def resize(self) -> None:
+        """Take the sizes of the last choice. No run uses the program. Storages keep what they are bound to."""
+        template, words = self._template, self._words
+        template.native.read(self._begin)
+        self.numbers = words[template.given : template.words].tolist()
+        for planned, where, word in template.followed:
+            storage, size = self.storages[planned], prod(self.numbers[where])
+            if storage.size < size:
+                _check_size(self.numbers[where], storage.dtype)
+                storage.enlarge(size if guard() else 2 * size)
+                words[word], self._memories[word] = storage.address, storage.memory
+        for planned, address in self._bindings.addresses.items():
+            words[self._words_of[planned]] = address
+        words[ARENA] = base = self._arena.address
+        template.native.write(self._begin)
+        size = self.numbers[template.size]
+        self.workspace.resize(size)
+        self._bindings.resize(size, base)
+        self.program.resize(self._splits, [*self._remade_tables(), *self._memories.values()])
 
     def _remade_tables(self) -> list[NDArray[Any]]:
         """Make the tables for these sizes, and write their addresses into the program's numbers."""
@@ -224,10 +260,14 @@ class CpuSizedProgram:
 
 
 def _new_storage(shape: Sequence[int], dtype: DataType) -> HostStorage:
+    _check_size(shape, dtype)
+    return HostStorage(shape, dtype)
+
+
+def _check_size(shape: Sequence[int], dtype: DataType) -> None:
     reason = too_large(shape, dtype)
     if reason:
         raise InputError(f"for these input shapes {reason}")
-    return HostStorage(shape, dtype)
 
 
 def _laid_out(lives: Sequence[Life], lengths: Sequence[int]) -> tuple[list[int], int]:

@@ -69,7 +69,7 @@ class GLTemplate:
         """Whether the template serves these sizes."""
         return self._arithmetic.evaluate(sizes) is not None
 
-    def fit(self, backend: Any) -> GLFitted | None:
+    def fit(self, backend: Any, spare: Any = None) -> GLFitted | None:
         """Write the numbers for the sizes of the last choice into the program; None while a kernel is compiling."""
         if not self.native.ready:
             return None
@@ -97,7 +97,7 @@ def resolved(number: Any, numbers: Sequence[int]) -> Any:
 class GLFitted:
     """A template's program in one context, with its storages. `apply` makes it the program for other sizes."""
 
-    is_resized = True
+    is_only = True
 
     def __init__(self, template: GLTemplate, backend: GLMemory) -> None:
         self._template, self._backend, self.is_open = template, backend, True
