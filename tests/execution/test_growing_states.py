@@ -255,7 +255,8 @@ def test_runs_take_turns_with_few_programs(waits: bool, monkeypatch: pytest.Monk
             x = random(1, 2, 1, 16)
             y, past = expected(x, past, 2)
             output = worker.schedule(x).peek_output("y")
-            earlier = output if step <= 60 else earlier
+            if step == 120:
+                earlier = output
             late.append((output.readback_request(), y))
             if waits:
                 late[-1][0].result(wait=True)
@@ -263,5 +264,6 @@ def test_runs_take_turns_with_few_programs(waits: bool, monkeypatch: pytest.Monk
             np.testing.assert_allclose(request.result(wait=True), want, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(worker.state().numpy(), past, rtol=1e-5, atol=1e-6)
         assert len(made) <= 3 or not waits
-        with pytest.raises(pf.ClosedError, match="was released"):
-            earlier.numpy()
+        if waits:
+            with pytest.raises(pf.ClosedError, match="was released"):
+                earlier.numpy()
