@@ -19,6 +19,7 @@ from perframe.inspection.comparison import ValueComparison
 
 RUNNER = CliRunner()
 X = random(1, 3, 12, 12, seed=9)
+HALF = {"half": np.float32(0.5)}
 
 
 def network(**changed: Any) -> onnx.ModelProto:
@@ -105,3 +106,38 @@ def test_a_number_in_a_real_model(shared: Path, tmp_path: Path) -> None:
     x = np.random.default_rng(0).standard_normal((1, 3, 240, 320)).astype(np.float32)
     found = pf.compare(proto, {"input": x}, against=shared / "models" / "ultraface_rfb_320.onnx")
     assert origins(found)[0] == "Conv_24"
+
+
+def accumulating() -> onnx.ModelProto:
+    return graph(
+        [node("Mul", "state half", "less"), node("Add", "less x", "next")], {"x": [4], "state": [4]}, HALF, "next"
+    )
+
+
+def test_the_run_that_is_compared_reads_the_states_of_earlier_runs(
+    tmp_path: Path, backend: str, backend_context: Any
+) -> None:
+    model, x, begin = pf.load(accumulating()), random(4), random(4, seed=3)
+    wanted = begin
+    for _ in range(5):
+        wanted = wanted / 2 + x
+    for runs, agrees in ((5, True), (4, False)):
+        (found,) = pf.compare(
+            model,
+            {"x": x, "state": begin},
+            backend,
+            backend_context,
+            {"next": wanted},
+            carry={"next": "state"},
+            runs=runs,
+        )
+        assert found.agrees is agrees
+    layers = pf.compare(model, {"x": x}, backend, backend_context, carry={"next": "state"}, runs=3)
+    assert layers and all(one.agrees for one in layers)
+    with pytest.raises(pf.InputError, match="at least 1, and got 0"):
+        pf.compare(model, {"x": x}, backend, backend_context, carry={"next": "state"}, runs=0)
+    onnx.save(accumulating(), tmp_path / "sums.onnx")
+    shown = RUNNER.invoke(
+        app, ["compare", str(tmp_path / "sums.onnx"), "--backend", backend, "--carry", "next=state", "--runs", "3"]
+    )
+    assert shown.exit_code == 0, shown.output

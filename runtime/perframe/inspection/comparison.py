@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 ONNXRUNTIME = "onnxruntime"
 PROVIDERS = ["CPUExecutionProvider"]
+NO_STATES: Mapping[str, str] = MappingProxyType({})
 INTRODUCED = 10  # times the largest error of its inputs: then a layer's error is its own
 
 
@@ -65,8 +67,12 @@ def compare(
     against: Model | str | Path | bytes | IO[bytes] | Any = None,
     weights: str = DataType.FLOAT32,
     activations: str = DataType.FLOAT32,
+    carry: Mapping[str, str] = NO_STATES,
+    runs: int = 1,
 ) -> Sequence[Comparison]:
     """Run once, and compare values. Blocks. `inputs` are those of `pf.run`.
+
+    With `carry`, the run reads the states that `runs - 1` runs before it have made on the same inputs and backend.
 
     Without `against`, each layer's outputs are compared with its NumPy definition on the same inputs. Fused layers
     count as one layer, and the layers of a loop's body are compared once for each run of the body.
@@ -83,6 +89,8 @@ def compare(
     precision, backend = Precision(weights, activations), backend_type(backend, ctx)
     loaded = model if isinstance(model, Model) else load(model)
     inputs = by_name(loaded, inputs, "pf.compare")
+    if carry:
+        inputs |= states_after(runs - 1, loaded, inputs, carry, backend, ctx, weights, activations)
     if against is None and not precision.has_halves:
         check = LayerCheck(evaluator(), backend, strict=False)
         with Worker(loaded, backend, ctx, check=check) as worker:
@@ -172,6 +180,30 @@ def onnxruntime_values(model: Model, inputs: Mapping[str, Any], file: Any = None
 def _run(session: Any, inputs: Mapping[str, Any]) -> dict[str, Array]:
     names = [value.name for value in session.get_outputs()]
     return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+
+
+def states_after(
+    runs: int,
+    model: Model,
+    inputs: Mapping[str, Any],
+    carry: Mapping[str, str],
+    backend: BackendName,
+    ctx: GLContext | None,
+    weights: str,
+    activations: str,
+) -> dict[str, Array]:
+    """Return the states after some runs on the same inputs. They begin with those among the inputs, or else with zeros.
+    Raises InputError.
+    """
+    if runs < 0:
+        raise InputError(f"runs is a number of at least 1, and got {runs + 1}")
+    begin = {name: inputs[name] for name in carry.values() if name in inputs}
+    given = {name: value for name, value in inputs.items() if name not in begin}
+    with Worker(model, backend, ctx, weights=weights, activations=activations, carry=carry) as worker:
+        worker.reset(begin)
+        for _ in range(runs):
+            worker.schedule(given)
+        return {name: worker.state(name).numpy() for name in carry.values()}
 
 
 def compared_values(

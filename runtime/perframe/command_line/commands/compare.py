@@ -40,6 +40,8 @@ def compare(
     dims: options.Dims = "",
     weights: options.Weights = "float32",
     activations: options.Activations = "float32",
+    carry: options.Carry = "",
+    runs: Annotated[int, typer.Option(min=1, help="With --carry: compare this run; those before make the states.")] = 1,
 ) -> None:
     """Run a model layer by layer, and compare each layer with its definition, or with another model that has the same
     values, or, for float16, with a run in float32; exit status 1 if one differs.
@@ -47,12 +49,13 @@ def compare(
     from rich.text import Text
 
     from perframe.backends.precision import Precision
-    from perframe.command_line.sources import parse_dims
+    from perframe.command_line.sources import parse_carry, parse_dims
     from perframe.inspection.comparison import error_marks, show
     from perframe.inspection.page import write_page
 
     (place,) = options.check_backends([backend])
-    found = examine(model, against, given or (), place, parse_dims(dims), seed, Precision(weights, activations))
+    precision, carried = Precision(weights, activations), (parse_carry(carry), runs)
+    found = examine(model, against, given or (), place, parse_dims(dims), seed, precision, carried)
     if html is not None:
         write_page(html, found.model, None, error_marks(found.comparisons), found.dims, model)
     if as_json:
@@ -83,19 +86,23 @@ def examine(
     dims: Mapping[str, int],
     seed: int,
     precision: Precision,
+    carried: tuple[Mapping[str, str], int],
 ) -> Compared:
     """Load the models and compare them. `against` is a model, "onnxruntime", "unoptimized" or "" for the definitions,
-    or, with halves, for float32. If the model's outputs differ, and would not without passes, the pass is found.
+    or, with halves, for float32. `carried` are the pairs of states, and the number of the run to compare. If the
+    model's outputs differ, and would not without passes, the pass is found.
 
     Raises ModelError, InputError and MissingExtraError.
     """
     from perframe.command_line.sources import loaded_model, model_inputs, named_model
     from perframe.inspection.bisecting import culprit
-    from perframe.inspection.comparison import ONNXRUNTIME, all_values, compare, onnxruntime_values
+    from perframe.inspection.comparison import ONNXRUNTIME, all_values, compare, onnxruntime_values, states_after
 
     model = loaded_model(name, seed)
     arrays, chosen = model_inputs(model, given, dims, seed, likely=True)
     sizes = {**dims, **chosen.sizes}
+    if carried[0]:
+        arrays = arrays | states_after(carried[1] - 1, model, arrays, carried[0], backend, None, **asdict(precision))
     wanted: Mapping[str, Any] | None = None
     if against == ONNXRUNTIME:
         as_filed, source = loaded_model(name, seed, optimize=False), named_model(name, seed)
