@@ -78,6 +78,7 @@ class Plan:
         self._rings = [InputRing(operand, reader, owned) for operand, reader in held]
         self._planned = {name: tensor.data_on_backend for name, tensor in outputs.items()}
         self._written = dict(self._planned)  # the storages that steps write now
+        self._earlier: list[Storage] = []  # those that earlier runs still write
         self.nanoseconds = 0  # the time that planning took
         self._has_begun = False  # whether a run has begun
         self.fallbacks: Sequence[Fallback] = ()
@@ -92,7 +93,7 @@ class Plan:
         """Whether a run of the plan is under way, or has its inputs already, or a job or readback still reads its
         outputs.
         """
-        if any([ring.reserved for ring in self._rings]):
+        if any([ring.reserved for ring in self._rings]) or any([storage.busy for storage in self._earlier]):
             return True
         written = [segment.access.writes for segment in self.segments if isinstance(segment, Segment)]
         return any(storage.busy for storages in written for storage in storages)
@@ -168,6 +169,7 @@ class Plan:
                     segment.access.rebinds.append((planned, storage))
                     segment.access.writes = [storage if one is written else one for one in segment.access.writes]
                     segment.access.reads = [storage if one is written else one for one in segment.access.reads]
+            self._earlier = [one for one in (*self._earlier, written) if one.busy]
             self._written[name] = storage
             self.outputs[name] = Tensor.over(storage, output.shape, output.dtype, name)
 
