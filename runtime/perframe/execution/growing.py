@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from math import prod
 
 import numpy as np
 
@@ -52,6 +53,8 @@ class GrowingState(State):
         assert given.shape is not None
         self.growth, self.shape = growth, growth.laid_out(given.shape)
         self._backend, self._capacity = backend, capacity
+        self._held: Storage | None = None  # the storage that the last run used, and the rows for which it has room
+        self._rows = 0
 
     def zeros(self, dims: Mapping[str, int]) -> Array | None:
         """Return no rows; None if another dim is open and not in `dims`."""
@@ -68,22 +71,33 @@ class GrowingState(State):
 
     def extended(self, output: Tensor, planned: Storage) -> Storage:
         """Return the storage in which the state lies. If it is full, copy the state to a larger one."""
-        held, rows = self._read, output.shape[0]
+        value, rows = self.values[-1], output.shape[0]
+        held = value.data_on_backend if isinstance(value, Tensor) else None
+        if held is not None and held is self._held and rows <= self._rows and type(held) is type(planned):
+            return held  # a frame waits
         if self._capacity is not None and rows > self._capacity:
             raise InputError(
                 f"the state {self.source!r} would have {rows} rows, and carry_capacity allows {self._capacity}: call "
                 "reset(), or allow more"
             )
         if held is not None and held in self._storages and serves(held, planned, output.shape.size):
-            return held
+            return self._note(held, output.shape)
         room = self._capacity or 2 * rows
         shape = room, *output.shape[1:]
         target = next((one for one in self._unread() if serves(one, planned, output.shape.size)), None)
-        return self._moved(target or planned.like(shape, output.dtype))
+        return self._note(self._moved(target or planned.like(shape, output.dtype)), output.shape)
+
+    def _note(self, storage: Storage, shape: TensorShape) -> Storage:
+        """Note the rows for which the storage has room."""
+        size = prod(shape[1:])
+        self._held, self._rows = storage, storage.max_capacity // size if size else shape[0]
+        if self._capacity is not None:
+            self._rows = min(self._rows, self._capacity)
+        return storage
 
     def _unread(self) -> list[Storage]:
         """The storages in which no value lies that may become the state again."""
-        read = [value.data_on_backend for value, _ in self._history if isinstance(value, Tensor)]
+        read = [value.data_on_backend for value in self.values if isinstance(value, Tensor)]
         return [one for one in self._storages if all(one is not other for other in read)]
 
     def _moved(self, target: Storage) -> Storage:
@@ -98,7 +112,7 @@ class GrowingState(State):
         elif value is not None:
             target.upload(value)
         if value is not None:
-            self._history[-1] = Tensor.over(target, value.shape, self.given.dtype, self.source), self._history[-1][1]
+            self.values[-1] = Tensor.over(target, value.shape, self.given.dtype, self.source)
         return self._keep(target)
 
     def _keep(self, storage: Storage) -> Storage:

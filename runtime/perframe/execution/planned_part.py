@@ -168,10 +168,11 @@ class PlannedPart:
         return plan
 
     def _spare(self) -> Sequence[Plan]:
-        """The plans that may get other shapes, the oldest first: once there are many, or if a state never has the same
-        shape again.
+        """The plans that may get other shapes: the oldest, which would be freed, or all but the last if a state never
+        has the same shape again.
         """
-        return list(self._plans.values())[:-1] if self._grown or len(self._plans) >= MAX_PLANS else ()
+        plans = list(self._plans.values())
+        return plans[:-1] if self._grown else plans[:1] if len(plans) >= MAX_PLANS else ()
 
     def _keep(self, key: Any, plan: Plan, shapes: Shapes) -> Plan:
         """Keep a plan that no template made."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -16,14 +15,13 @@ from perframe.ir import Value
 from perframe.plan.plan import Target
 from perframe.tensor import Array, DataType, Fence, Storage, Tensor, TensorShape
 
-log = logging.getLogger("perframe")
-
 
 class State(Target):
     """One output that the next run reads. Two storages take turns, so that nothing is copied. `shape` is the declared
     shape in the order of its dims, which for a state that grows is not that of the file.
 
-    Only a run that ends changes `value`: a tensor, an array, or None for zeros of a shape that is not known yet.
+    `values` are the last good value, and those of later runs that may yet fail: a tensor, an array, or None for zeros
+    of a shape that is not known yet.
     """
 
     grows = False
@@ -32,7 +30,7 @@ class State(Target):
         self.output, self.source, self.given, self.shape = output, given.name, given, given.shape
         self._storages: list[Storage] = []
         self._accepted: TensorShape | None = None  # the last shape
-        self._history: list[tuple[Any, Fence | None]] = [(None, None)]  # the last good value, and those after it
+        self.values: list[Any] = [None]
 
     @cached_property
     def named(self) -> list[tuple[int, str]]:
@@ -42,11 +40,11 @@ class State(Target):
     @property
     def value(self) -> Any:
         """The value that the next run reads."""
-        return self._history[-1][0]
+        return self.values[-1]
 
     def reset(self, value: Any) -> None:
         """Begin again, with this value."""
-        self._history = [(value, None)]
+        self.values = [value]
 
     def zeros(self, dims: Mapping[str, int]) -> Array | None:
         """Return the value to begin with; None if a dim is open and not in `dims`."""
@@ -89,11 +87,12 @@ class State(Target):
                 "state is as it was before the run"
             )
 
-    def end(self, value: Tensor, backend: Backend) -> None:
-        """Make the output of a run the state."""
+    def end(self, value: Tensor, backend: Backend) -> Fence | None:
+        """Make the output of a run the state. Return the job that writes it, if there is one."""
         if value.data_on_backend not in self._storages:  # a layer on the host or in a loop made it
             value = self._copied(value, backend)
-        self._history.append((value, value.data_on_backend.write))
+        self.values.append(value)
+        return value.data_on_backend.write
 
     def _accepts(self, shape: TensorShape) -> bool:
         if self.shape is not None and not self.shape.accepts(shape):
@@ -107,26 +106,18 @@ class State(Target):
         copy_values(value, target, backend, f"the state {self.source!r}")
         return Tensor.over(target, value.shape, value.dtype, self.output)
 
-    def settle(self) -> None:
-        """Return to the last good value if a run has failed since. Runs that needed the failed one wrote nothing."""
-        while len(self._history) > 1:
-            (good, _), (_, writer) = self._history[:2]
-            if writer is not None and not writer.done:
-                return
-            error = _error_of(writer)
-            if error is None:
-                del self._history[0]
-                continue
-            log.warning("a run failed, and the state %r is as before it: %s", self.source, error)
-            self._history = [(good, None)]
-            if isinstance(good, Tensor):
-                good.data_on_backend.write = None
+    def go_back(self) -> None:
+        """Return to the last good value. Runs that needed a later one wrote nothing."""
+        good = self.values[0]
+        self.values = [good]
+        if isinstance(good, Tensor):
+            good.data_on_backend.write = None
 
     def release(self) -> None:
         """Free the storage."""
         for storage in self._storages:
             storage.release()
-        self._storages, self._history = [], [(None, None)]
+        self._storages, self.values = [], [None]
 
 
 def serves(storage: Storage, planned: Storage, size: int) -> bool:
@@ -137,12 +128,3 @@ def serves(storage: Storage, planned: Storage, size: int) -> bool:
         and storage.element_bytes == planned.element_bytes
         and storage.max_capacity >= size
     )
-
-
-def _error_of(writer: Fence | None) -> Exception | None:
-    try:
-        if writer is not None:
-            writer.wait()  # returns at once: it is done
-    except Exception as error:
-        return error
-    return None

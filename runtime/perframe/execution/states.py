@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,9 @@ from perframe.ir import Model, Value
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.passes.layout.grow_states import Growth, growths
 from perframe.plan.plan import Target
-from perframe.tensor import Array, Tensor
+from perframe.tensor import Array, Fence, Tensor
+
+log = logging.getLogger("perframe")
 
 
 class States:
@@ -43,6 +46,7 @@ class States:
             for output, given in inputs.items()
         ]
         self._shapes: list[Any] = []  # of the last run's inputs
+        self._writers: list[list[Fence]] = []  # for each run that may yet fail, the jobs that write its states
 
     @property
     def grown(self) -> list[Growth]:
@@ -61,9 +65,9 @@ class States:
 
     def add(self, values: Values) -> None:
         """Add the states to the inputs of a run. Raises InputError where they do not fit together."""
+        self._settle()
         for state in self._states:
-            state.settle()
-            values[state.source] = state.value
+            values[state.source] = state.values[-1]
         shapes = [getattr(values[value.name], "shape", None) for value in self._model.inputs]
         if shapes == self._shapes:
             return
@@ -80,8 +84,25 @@ class States:
         made = [as_output(state.output, values[state.output]) for state in self._states]
         for state, value in zip(self._states, made, strict=True):
             state.check(value)
-        for state, value in zip(self._states, made, strict=True):
-            state.end(value, self._backend)
+        writers = {state.end(value, self._backend) for state, value in zip(self._states, made, strict=True)}
+        self._writers.append([writer for writer in writers if writer is not None])
+
+    def _settle(self) -> None:
+        """Return to the last good values if a run has failed since."""
+        while self._writers:
+            writers = self._writers[0]
+            if not all([writer.done for writer in writers]):
+                return
+            error = next(filter(None, map(_error_of, writers)), None)
+            if error is None:
+                del self._writers[0]
+                for state in self._states:
+                    del state.values[0]
+                continue
+            log.warning("a run of %s failed, and its states are as before it: %s", self._model.name, error)
+            self._writers = []
+            for state in self._states:
+                state.go_back()
 
     def reset(self, given: Any) -> None:
         """Begin with these values, and with zeros where none is given. A single state may be given without a dict."""
@@ -101,12 +122,12 @@ class States:
         ]
         for state, value in zip(self._states, values, strict=True):
             state.reset(value)
-        self._shapes = []
+        self._shapes, self._writers = [], []
 
     def value(self, name: str | None) -> Tensor:
         """Return the value of a state as a tensor. Raises InputError if its shape is not known yet."""
         state = self._state(name)
-        state.settle()
+        self._settle()
         value = state.value
         if value is None:
             value = self._zeros(state, {})
@@ -164,6 +185,14 @@ class States:
         for state in self._states:
             state.release()
         self._turns.release()
+
+
+def _error_of(writer: Fence) -> Exception | None:
+    try:
+        writer.wait()  # returns at once: it is done
+    except Exception as error:
+        return error
+    return None
 
 
 def _input_for(model: Model, output: str, name: str) -> Value:

@@ -99,7 +99,8 @@ class Template:
             (name, self._note(tensor.shape), tensor.dtype, tensor.data_on_backend)
             for name, tensor in plan.outputs.items()
         ]
-        self.open_inputs = self._open([where for _, where, *_ in self.inputs])
+        opened = self._open([where for _, where, *_ in self.inputs])
+        self.read_inputs = [index for index in opened if self.inputs[index][4] is not None]  # through rings of storages
         self.open_outputs = self._open([where for _, where, *_ in self.outputs])
         planned = {id(storage): (where, dtype) for _, where, dtype, _, storage in self.inputs if storage is not None}
         one = self._note((1,))  # another storage stands for an output that is extended
@@ -168,10 +169,15 @@ class FittedPlan(Plan):
         super().__init__([segment], read, outputs, list(storages.values()), [sized.workspace], live)
         self.template, self.sized = template, sized
 
+    @property
+    def input_shapes(self) -> list[TensorShape]:
+        """The input shapes of the sizes for which the program has its numbers now."""
+        return [_new(TensorShape, self.sized.numbers[where]) for _, where, *_ in self.template.inputs]
+
     def resize(self) -> None:
         """Take the shapes of the sizes for which the program has its numbers now."""
         numbers, template = self.sized.numbers, self.template
-        for index in template.open_inputs:
+        for index in template.read_inputs:
             self.inputs[index].shape = _new(TensorShape, numbers[template.inputs[index][1]])
         for index in template.open_outputs:
             name, where, dtype, _ = template.outputs[index]

@@ -219,6 +219,8 @@ class HostStorage:
     @property
     def fences(self) -> list[Fence]:
         """The jobs and readbacks that must finish before a write of the data."""
+        if self.write is None and not self.reads:
+            return []
         pending = [*self.reads, *([self.write] if self.write else [])]
         return [fence for fence in pending if not fence.done]
 
