@@ -243,7 +243,13 @@ class PlannedPart:
         """Make templates from shapes like these, so that other sizes need no planning. Raises the error of a layer that
         cannot be followed.
         """
-        if self._templates is not None and not self._templates.trace(shapes, self._followed, self._tracing):
+        if self._templates is None:
+            return
+
+        def newer_wait() -> bool:
+            return self._to_trace is not None
+
+        if not self._templates.trace(shapes, self._followed, self._tracing, newer_wait):
             self._to_trace = shapes  # once the next run has put the constants there
 
     @uncollected()

@@ -30,6 +30,7 @@ from perframe.tensor import Storage, Tensor, TensorShape
 from perframe.tensor.locks import new_lock
 
 MAX_TEMPLATES = 32  # of one part: kernels share the work otherwise in each range of sizes
+TURN = 0.001  # seconds that a trace keeps the GIL
 PATIENCE = 4  # jobs in a row without a use of any template, after which a part is traced no more
 CHANGES: tuple[Callable[[int], int], ...] = (  # expected changes of sizes; a batch of one often stays one
     lambda size: size,
@@ -56,13 +57,18 @@ class Tracing:
 
     def __init__(self) -> None:
         self.layer = ""
+        self._began = 0.0  # when this thread got the GIL
 
     def at(self, layer: str) -> None:
-        """Note the current layer, and let other threads go first: a frame may be waiting for the GIL."""
+        """Note the current layer, and let other threads go first every few layers: a frame may be waiting for the
+        GIL. A thread that is busy gives it back after five milliseconds, which is too long to wait at each layer.
+        """
         self.layer = layer
         if Tracing.is_over:
             raise _TracingEndedError
-        time.sleep(0)
+        if time.perf_counter() - self._began > TURN:
+            time.sleep(0)
+            self._began = time.perf_counter()
 
 
 @cache
@@ -255,9 +261,9 @@ class Templates:
         while self._missing:
             constants.put(backend, self._missing.pop())
 
-    def trace(self, shapes: Shapes, make: MakePlan, tracing: Tracing) -> bool:
-        """Make templates for these sizes and for other likely sizes. Return False where that must be done again, after
-        `put_missing`.
+    def trace(self, shapes: Shapes, make: MakePlan, tracing: Tracing, hurries: Callable[[], bool]) -> bool:
+        """Make templates for these sizes, and for other likely sizes unless it `hurries`. Return False where that must
+        be done again, after `put_missing`.
 
         Raises the error of a layer that cannot be followed. The part then plans each new shape without templates.
         """
@@ -267,6 +273,8 @@ class Templates:
         try:
             self._unused += 1
             for others in self._expected(sizes):
+                if others != sizes and hurries():
+                    break
                 if not self._missing and not self._serves(others, shapes):
                     self._follow(others, shapes, make, tracing)
             if self._unused >= PATIENCE:
