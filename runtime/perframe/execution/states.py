@@ -81,6 +81,8 @@ class States:
 
     def end(self, values: Values) -> None:
         """Make the outputs of a run the states, all of them or none. Raises InputError if an input cannot take one."""
+        if not self._states:
+            return
         made = [as_output(state.output, values[state.output]) for state in self._states]
         for state, value in zip(self._states, made, strict=True):
             state.check(value)
