@@ -114,7 +114,7 @@ class Bindings:
                     self._readers.setdefault(id(whole), []).append((step.operands, index, plain(first)))
 
     def resize(self, size: int, base: int) -> None:
-        """Note that the numbers were written anew: with the addresses of replacements, and of an arena at `base`."""
+        """Note that the numbers were written again: with the addresses of replacements, and of an arena at `base`."""
         self._size, self._base = size, base
         self._places.clear()
 
