@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class GrowingState(State):
         assert given.shape is not None
         self.growth, self.shape = growth, growth.laid_out(given.shape)
         self._backend, self._capacity = backend, capacity
-        self._held: Storage | None = None  # the storage that the last run used, and the rows for which it has room
+        self._held: Storage | None = None  # the storage in which the state lies, if it has room for `_rows`
         self._rows = 0
 
     def zeros(self, dims: Mapping[str, int]) -> Array | None:
@@ -63,18 +64,38 @@ class GrowingState(State):
         known = [size for size in rest if size is not None]
         return np.zeros((0, *known), self.given.dtype.numpy) if len(known) == len(rest) else None
 
-    def _accepts(self, shape: TensorShape) -> bool:
+    def check(self, value: Any) -> None:
+        """Raise InputError if the input cannot take this output of a run."""
         last = self._accepted
-        if last is not None and shape[1:] == last[1:]:  # it has grown, and a frame waits
-            return True
-        return super()._accepts(shape)
+        if last is None or not isinstance(value, Tensor) or value.shape[1:] != last[1:]:
+            super().check(value)
+
+    def has_room(self, storage: Storage, rows: int) -> bool:
+        """Whether the state lies at the beginning of a storage that has room for so many rows."""
+        return storage is self._held and rows <= self._rows
+
+    def reset(self, value: Any) -> None:
+        """Begin again, with this value."""
+        self._held = None
+        super().reset(value)
+
+    def go_back(self) -> None:
+        """Return to the last good value, which may lie in an earlier storage."""
+        self._held = None
+        super().go_back()
+
+    def storage(self, output: Tensor, planned: Storage, offered: Callable[[], Iterator[Storage]]) -> Storage:
+        """Return storage in which the state does not lie, for a run that copies."""
+        self._held = None
+        return super().storage(output, planned, offered)
+
+    def _copied(self, value: Tensor, backend: Backend) -> Tensor:
+        self._held = None
+        return super()._copied(value, backend)
 
     def extended(self, output: Tensor, planned: Storage) -> Storage:
         """Return the storage in which the state lies. If it is full, copy the state to a larger one."""
-        value, rows = self.values[-1], output.shape[0]
-        held = value.data_on_backend if isinstance(value, Tensor) else None
-        if held is not None and held is self._held and rows <= self._rows and type(held) is type(planned):
-            return held  # a frame waits
+        held, rows = self._read, output.shape[0]
         if self._capacity is not None and rows > self._capacity:
             raise InputError(
                 f"the state {self.source!r} would have {rows} rows, and carry_capacity allows {self._capacity}: call "

@@ -73,10 +73,17 @@ class States:
             return
         dims = _dims_of(self._model, values, self.sources)
         for state in self._states:
-            if state.value is None:
+            if state.values[-1] is None:
                 values[state.source] = self._zeros(state, dims)
-            else:
-                _check_dims(state, dims)
+                continue
+            shape = state.values[-1].shape
+            for axis, dim in state.named:
+                size = shape[axis]
+                if dims.get(dim, size) != size:
+                    raise InputError(
+                        f"the state {state.source!r} is {tuple(shape)}, and {dim!r} is {dims[dim]} in this run's "
+                        "inputs: call reset() to begin again"
+                    )
         self._shapes = [getattr(values[value.name], "shape", None) for value in self._model.inputs]
 
     def end(self, values: Values) -> None:
@@ -233,14 +240,3 @@ def _dims_of(model: Model, values: Values, without: Sequence[str]) -> dict[str, 
         for axis, dim in enumerate(value.shape or ())
         if isinstance(dim, str)
     }
-
-
-def _check_dims(state: State, dims: Mapping[str, int]) -> None:
-    shape = state.value.shape
-    for axis, dim in state.named:
-        size = shape[axis]
-        if dim in dims and size != dims[dim]:
-            raise InputError(
-                f"the state {state.source!r} is {tuple(shape)}, and {dim!r} is {dims[dim]} in this run's inputs: call "
-                "reset() to begin again"
-            )

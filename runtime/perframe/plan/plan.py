@@ -32,6 +32,10 @@ class Target(Protocol):
         keep those that the plan has `offered`. `output` has the output's shape.
         """
 
+    def has_room(self, storage: Storage, rows: int) -> bool:
+        """Whether the values of `source` lie at the beginning of a storage that has room for so many rows."""
+        return False
+
     def extended(self, output: Tensor, planned: Storage) -> Storage:
         """Return storage that begins with the values of `source`, and has room for an output of the next run."""
         raise AssertionError(f"{self.source} does not grow")
@@ -158,6 +162,8 @@ class Plan:
         """Make the steps write an output where its target wants it."""
         output, planned, written = self.outputs[name], self._planned[name], self._written[name]
         if name in self.extended:
+            if target.has_room(written, output.shape[0]):
+                return  # a frame waits
             storage = target.extended(output, planned)
         else:
             storage = target.storage(output, planned, lambda: self.offer(target.source, planned))
