@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ctypes import addressof, c_char
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from perframe.errors import BackendError, ClosedError
 from perframe.tensor.dtypes import Array, BackendType, DataType
 from perframe.tensor.guarded import guard, guarded_bytes
+from perframe.tensor.host_pending import HostPending
 from perframe.tensor.locks import new_lock
 from perframe.tensor.readback import Pending
 from perframe.tensor.snapshots import Snapshots
@@ -31,9 +32,6 @@ class Fence(Protocol):
         """Block until the work has finished."""
 
 
-Job = TypeVar("Job", bound=Fence)
-
-
 class Movable(Protocol):
     """A tensor, as storages see it."""
 
@@ -42,9 +40,13 @@ class Movable(Protocol):
 
 
 class Storage(Protocol):
-    """A tensor's data on a backend. `write` is the last job that writes it; None if there is none, as on a GPU."""
+    """A tensor's data on a backend. `write` is the last job that writes it; None if there is none, as on a GPU.
+
+    `changes` counts the writes that were begun. It is NaN, which equals nothing, once the caller may write the memory.
+    """
 
     write: Fence | None
+    changes: float
 
     @property
     def backend_type(self) -> BackendType:
@@ -134,6 +136,7 @@ class HostStorage:
 
     backend_type = BackendType.CPU
     is_open = True
+    changes: float = 0
     is_private = False  # True for a plan's own input, which one thread at a time uses
     _snapshots: Snapshots | None = None  # from the first download on
     _make: Callable[[], HostStorage] | None = None  # makes storage that has the memory, when it is first used
@@ -245,6 +248,7 @@ class HostStorage:
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`. Waits for work that still uses the old values, even if that work fails."""
+        self.changes += 1
         if self.is_private and self.write is None and not self.reads:
             np.copyto(self.view(array.shape, self.dtype), array)
             return
@@ -301,100 +305,3 @@ class HostStorage:
         self.is_open, self._viewed, self._snapshots = False, None, None
         for name in ("memory", "address"):
             vars(self).pop(name, None)
-
-
-class HostPending:
-    """A download that takes a snapshot of host memory once `write` is done. The next writer waits for it as a fence."""
-
-    def __init__(self, storage: HostStorage, shape: Sequence[int], dtype: DataType) -> None:
-        """The caller holds the storage's lock."""
-        self._values: Array | None = storage.view(shape, dtype)  # the snapshot replaces the view
-        self._write, self._snapshots = storage.write, storage.snapshots
-        self.is_taken = False
-        self._failure: Exception | None = None
-        self._lock = storage.lock  # the next writer's thread may ask while the user polls
-        self._take_if_written()
-
-    def poll(self) -> bool:
-        """Whether the writer has finished. If it has, take the snapshot."""
-        if not self.is_taken:
-            with self._lock:
-                self._take_if_written()
-        return self.is_taken
-
-    def _take_if_written(self) -> None:
-        write, values = self._write, self._values
-        if self.is_taken or values is None or not (write is None or write.done):
-            return
-        try:
-            if write is not None:
-                write.wait()  # returns at once, or raises the writer's error
-            self._values = self._snapshots.of(values)
-        except Exception as error:
-            self._failure = error
-        self._write, self.is_taken = None, True
-
-    @property
-    def behind(self) -> tuple[Fence, ...]:
-        """The writer, if the snapshot still waits for it."""
-        write = self._write
-        return () if write is None else (write,)
-
-    @property
-    def done(self) -> bool:
-        """Whether the snapshot is taken. Never blocks."""
-        return self.poll()
-
-    def wait(self) -> None:
-        """Block until the snapshot is taken."""
-        write = self._write
-        if write is not None:
-            with suppress(Exception):  # values() raises the error
-                write.wait()
-        self.poll()
-
-    def values(self) -> Array:
-        """Return the snapshot, once: the download does not keep it. Raises the writer's error."""
-        if self._failure is not None:
-            raise self._failure
-        values, self._values = self._values, None
-        assert self.is_taken and values is not None, "values() before poll(), or twice"
-        return values
-
-
-_locking = new_lock()
-
-
-def lock_all(storages: Sequence[HostStorage]) -> None:
-    """Acquire the locks of all storages; the caller releases them. Threads that want several locks take turns, so that
-    no two threads wait for each other.
-    """
-    with _locking:
-        for storage in storages:
-            storage.lock.acquire()
-
-
-def begin_job(
-    begin: Callable[[list[Fence], list[Fence]], Job],
-    sources: Sequence[HostStorage],
-    targets: Sequence[HostStorage],
-) -> Job:
-    """Begin a job that reads `sources` and writes `targets`.
-
-    `begin` receives the fences whose work the job needs, and the fences that must only finish before it. Later users of
-    the storages wait for the job. The locks of all storages are held from the collection of fences to the begin.
-    """
-    together = [*sources, *targets]
-    lock_all(together)
-    try:
-        needed = [storage.write for storage in sources if storage.write is not None]
-        job = begin(needed, [fence for storage in targets for fence in storage.fences])
-        for storage in sources:
-            storage.reads = [fence for fence in storage.reads if not fence.done]
-            storage.reads.append(job)
-        for storage in targets:
-            storage.write, storage.reads = job, []
-    finally:
-        for storage in together:
-            storage.lock.release()
-    return job

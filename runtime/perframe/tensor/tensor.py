@@ -15,7 +15,7 @@ from perframe.tensor.arithmetic import NoArithmetic
 from perframe.tensor.drawing import drawn
 from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape
 from perframe.tensor.frames import BRIEF, current_frame
-from perframe.tensor.readback import Pending, Readback
+from perframe.tensor.readback import Readback
 from perframe.tensor.storage import HostStorage, Storage
 
 
@@ -34,9 +34,11 @@ class Tensor(NoArithmetic):
         self.dtype = DataType.of(array.dtype)
         self._storage: Storage | None = HostStorage(self.shape, self.dtype)
         self._storage.upload(array)
-        self._request: Pending | None = None
-        self._released = False
+        self._request, self._polled, self._released = None, math.nan, False
         self.name = ""
+
+    _request: Readback | None  # the last one, until the values are replaced
+    _polled: float  # the storage's `changes` when the request was found done; NaN, which equals nothing, before
 
     @classmethod
     def over(cls, storage: Storage | None, shape: Sequence[int], dtype: DataType, name: str = "") -> Tensor:
@@ -44,7 +46,8 @@ class Tensor(NoArithmetic):
         tensor = cls.__new__(cls)
         tensor.shape = shape if type(shape) is TensorShape else TensorShape(shape)
         tensor.dtype, tensor.name = dtype, name
-        tensor._storage, tensor._request, tensor._released = storage, None, False
+        tensor._storage, tensor._released = storage, False
+        tensor._request, tensor._polled = None, math.nan
         return tensor
 
     @classmethod
@@ -109,6 +112,7 @@ class Tensor(NoArithmetic):
                 "convert or reshape the array first"
             )
         self.data_on_backend.upload(values)
+        self._request = None
 
     def reshape(self, shape: Sequence[int]) -> Tensor:
         """Return a tensor that shares this storage and has another shape (one dim may be -1)."""
@@ -122,16 +126,34 @@ class Tensor(NoArithmetic):
 
     def readback_request(self) -> Readback:
         """Begin a download and return at once; poll `.done`."""
-        self._request = self.data_on_backend.request(self.shape, self.dtype)
-        return Readback(self._request, self.name)  # the tensor does not keep the result
+        self._request = Readback(self.data_on_backend.request(self.shape, self.dtype), self.name)
+        self._polled = math.nan
+        return self._request
 
     def is_readback_request_done(self) -> bool:
-        """Whether the last `readback_request()` has arrived; False without a request."""
-        return self._request is not None and self._request.poll()
+        """Whether the last `readback_request()` has arrived; False without a request, or after an `upload`.
+
+        Once it returns True, `download_to_array` and `readback_and_clone` return the requested values and never wait,
+        until the tensor is written again.
+        """
+        if self._request is None or not self._request.done:
+            return False
+        self._request.share()
+        self._polled = math.nan if self._storage is None else self._storage.changes
+        return True
+
+    def _requested(self, storage: Storage) -> Array | None:
+        """The values of a request that was found done, if the storage was not written since."""
+        return self._request.shared if self._request is not None and self._polled == storage.changes else None
 
     def download_to_array(self) -> Array:
-        """Return a copy of the values as an ndarray. Blocks until the values exist."""
+        """Return a copy of the values as an ndarray. Blocks until the values exist, unless
+        `is_readback_request_done()` has returned True for them.
+        """
         storage, call = self.data_on_backend, "Tensor.download_to_array()"
+        requested = self._requested(storage)
+        if requested is not None:
+            return requested.copy()
         if storage.backend_type is not BackendType.CPU:
             current_frame().blocking(call)
             return storage.download(self.shape, self.dtype)
@@ -142,12 +164,13 @@ class Tensor(NoArithmetic):
         return array
 
     def numpy(self) -> Array:
-        """Return a copy of the values as an ndarray, like `download_to_array`. Blocks until the values exist."""
+        """Return a copy of the values as an ndarray, like `download_to_array`. Blocks as that does."""
         return self.download_to_array()
 
     def readback_and_clone(self) -> Tensor:
-        """Return a copy in host memory that the caller owns. Blocks until the values exist."""
-        return Tensor(self.download_to_array(), self.dtype)
+        """Return a copy in host memory that the caller owns. Blocks as `download_to_array` does."""
+        requested = self._requested(self.data_on_backend)
+        return Tensor(self.download_to_array() if requested is None else requested, self.dtype)
 
     async def readback_and_clone_async(self) -> Tensor:
         """Return a copy in host memory, without blocking: await it in the host's loop or in asyncio."""

@@ -114,7 +114,8 @@ class TextureConverter:
         return how
 
     def _bring(self, tensor: Tensor, target: Storage) -> None:
-        """Download what was computed on the GPU for a tensor on the CPU."""
+        """End a pass into `target`: download the values if the tensor lies on the CPU."""
+        target.changes += 1
         if tensor.backend_type is BackendType.CPU:
             current_frame().blocking("TextureConverter.to_tensor() into a tensor on the CPU", _STAY_ON_GPU)
             tensor.upload(target.download(tensor.shape, tensor.dtype))

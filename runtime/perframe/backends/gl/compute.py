@@ -86,6 +86,7 @@ class BufferStorage(GLStorage):
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`."""
+        self.changes += 1
         if self.glo and array.size:
             with self.device.using() as gl:
                 gl.glMemoryBarrier(_ALL_BARRIERS)  # an earlier dispatch may have written here
@@ -313,6 +314,7 @@ class ComputeBackend(GLBackend):
         """Copy a value from buffer to buffer."""
         assert isinstance(source, BufferStorage) and isinstance(target, BufferStorage)
         assert source.is_half == target.is_half
+        target.changes += 1
         names, size = (source.glo, target.glo), TensorShape(shape).size * source.element_bytes
         if size:
             with self.device.using() as gl:

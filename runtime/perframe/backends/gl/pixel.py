@@ -107,6 +107,7 @@ class TextureStorage(GLStorage):
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`."""
+        self.changes += 1
         if not self.glo or not array.size:
             return
         size = texture_size(array.size, self._shift)
@@ -260,6 +261,7 @@ class PixelBackend(GLBackend):
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
         """Copy a value from texture to texture, sheet by sheet."""
         assert isinstance(source, TextureStorage) and isinstance(target, TextureStorage)
+        target.changes += 1
         size = TensorShape(shape).size
         area = (0, 0, *texture_size(size, self.device.texture_shift))
         with self.device.using() as gl:

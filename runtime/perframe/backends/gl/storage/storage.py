@@ -23,6 +23,7 @@ class GLStorage(Storage):
 
     backend_type: BackendType
     write = None
+    changes: float = 0
 
     def __init__(self, device: Device, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> None:
         self.device, self.dtype, self.size = device, dtype, TensorShape(shape).size
