@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-from perframe.tensor.dtypes import Array, DataType
-
-if TYPE_CHECKING:
-    from perframe.tensor.storage import Fence, HostStorage
+from perframe.tensor.dtypes import Array
+from perframe.tensor.protocol import Fence
+from perframe.tensor.snapshots import Snapshots
 
 
 class HostPending:
     """A download that takes a snapshot of host memory once `write` is done. The next writer waits for it as a fence."""
 
-    def __init__(self, storage: HostStorage, shape: Sequence[int], dtype: DataType) -> None:
-        """The caller holds the storage's lock."""
-        self._values: Array | None = storage.view(shape, dtype)  # the snapshot replaces the view
-        self._write, self._snapshots = storage.write, storage.snapshots
+    def __init__(self, view: Array, write: Fence | None, snapshots: Snapshots, lock: threading.RLock) -> None:
+        """The caller holds `lock`, the storage's."""
+        self._values: Array | None = view  # the snapshot replaces the view
+        self._write, self._snapshots = write, snapshots
         self.is_taken = False
         self._failure: Exception | None = None
-        self._lock = storage.lock  # the next writer's thread may ask while the user polls
+        self._lock = lock  # the next writer's thread may ask while the user polls
         self._take_if_written()
 
     def poll(self) -> bool:

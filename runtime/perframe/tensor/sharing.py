@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from perframe.tensor.locks import new_lock
-from perframe.tensor.storage import Fence, HostStorage
+from perframe.tensor.protocol import Fence
+from perframe.tensor.storage import HostStorage
 
 Job = TypeVar("Job", bound=Fence)
 _locking = new_lock()

@@ -15,8 +15,9 @@ from perframe.tensor.arithmetic import NoArithmetic
 from perframe.tensor.drawing import drawn
 from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape
 from perframe.tensor.frames import BRIEF, current_frame
+from perframe.tensor.protocol import Storage
 from perframe.tensor.readback import Readback
-from perframe.tensor.storage import HostStorage, Storage
+from perframe.tensor.storage import HostStorage
 
 
 class Tensor(NoArithmetic):

@@ -11,7 +11,7 @@ from perframe.backends.gl.context.device import Device
 from perframe.errors import ClosedError
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 from perframe.tensor.snapshots import Snapshots
-from perframe.tensor.storage import Movable
+from perframe.tensor.protocol import Movable
 
 Array = NDArray[Any]
 
