@@ -25,7 +25,7 @@ class Movable(Protocol):
     """A tensor, as storages see it."""
 
     def pin_like(self, storage: Storage) -> Storage:
-        """Move the data to the backend of a storage, and return the new storage there."""
+        """Move the data to the backend of a storage, unless it is there, and return its storage there."""
 
 
 class Storage(Protocol):
@@ -60,6 +60,9 @@ class Storage(Protocol):
     def upload(self, array: Array) -> None:
         """Write the values of `array`. Later work on this backend sees them."""
 
+    def upload_part(self, array: Array, at: Sequence[int], shape: Sequence[int]) -> None:
+        """Write a block of a tensor of this shape, from the index `at`: one number a dim. The caller checks them."""
+
     def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
         """Return the values. Without a shape, return the whole storage, flat. Blocks."""
 
@@ -70,7 +73,10 @@ class Storage(Protocol):
         """Allocate new storage on the same backend."""
 
     def pin(self, tensor: Movable) -> Storage:
-        """Move `tensor`'s data to this storage's backend and return its new storage there."""
+        """Move `tensor`'s data to this storage's backend, unless it is there, and return its storage there."""
+
+    def is_beside(self, other: Storage) -> bool:
+        """Whether the other storage is in the same memory: the host's, or that of one GL context, of the same kind."""
 
     def release(self) -> None:
         """Free the memory."""

@@ -185,19 +185,73 @@ class HostStorage:
         if self.is_private and self.write is None and not self.reads:
             np.copyto(self.view(array.shape, self.dtype), array)
             return
+        self._acquire_unused()
+        try:
+            np.copyto(self.view(array.shape, self.dtype), array)
+        finally:
+            self.lock.release()
+
+    def upload_part(self, array: Array, at: Sequence[int], shape: Sequence[int]) -> None:
+        """Write a block of a tensor of this shape, from the index `at`. Waits as `upload` does."""
+        part = tuple(slice(first, first + dim) for first, dim in zip(at, array.shape, strict=True))
+        self.assign(part, array, shape)
+
+    def assign(self, index: Any, values: Any, shape: Sequence[int]) -> None:
+        """Write items of a tensor of this shape. Waits as `upload` does."""
+        self.changes += 1
+        self._acquire_unused()
+        try:
+            self.view(shape, self.dtype)[index] = values
+        finally:
+            self.lock.release()
+
+    def items(self, index: Any, shape: Sequence[int], dtype: DataType) -> Any:
+        """Return a copy of items of a tensor of this shape. Waits for a job that writes the data."""
+        self._acquire_written()
+        try:
+            found = self.view(shape, dtype)[index]
+            return found.copy() if isinstance(found, np.ndarray) else found
+        finally:
+            self.lock.release()
+
+    def native(self, shape: Sequence[int], dtype: DataType, writable: bool = False) -> Array:
+        """Return the memory as an array, once its writer has finished; with `writable`, once nothing uses it."""
+        if writable:
+            self._acquire_unused()
+            self.changes = math.nan
+        else:
+            self._acquire_written()
+        try:
+            array = self.view(shape, dtype).view()
+            array.flags.writeable = writable
+            return array
+        finally:
+            self.lock.release()
+
+    def _acquire_unused(self) -> None:
+        """Acquire the lock once no work uses the values any more, even if that work fails."""
         while True:
             self.lock.acquire()  # by hand, in half of the time of `with`
-            try:
-                fences = self.fences if self.write is not None or self.reads else ()
-                if not fences:
-                    self.reads, self.write = [], None
-                    np.copyto(self.view(array.shape, self.dtype), array)
-                    return
-            finally:
-                self.lock.release()
+            fences = self.fences if self.write is not None or self.reads else ()
+            if not fences:
+                self.reads, self.write = [], None
+                return
+            self.lock.release()
             for fence in fences:
                 with suppress(Exception):
                     fence.wait()
+
+    def _acquire_written(self) -> None:
+        """Acquire the lock once the values exist. Raises the error of the job that was to write them."""
+        while True:
+            self.lock.acquire()
+            write = self.write
+            if write is None:
+                return
+            if write.done and self.is_written:
+                return
+            self.lock.release()
+            write.wait()
 
     def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
         """Return a copy of the values. Waits for a job that writes them."""
@@ -227,8 +281,12 @@ class HostStorage:
         return HostStorage(shape, dtype)
 
     def pin(self, tensor: Movable) -> Storage:
-        """Move `tensor`'s data into host memory. Blocks if the data lies on a GPU."""
+        """Move `tensor`'s data into host memory, unless it is there. Blocks if the data lies on a GPU."""
         return tensor.pin_like(self)
+
+    def is_beside(self, other: Storage) -> bool:
+        """Whether the other storage is in host memory."""
+        return other.backend_type is BackendType.CPU
 
     def release(self) -> None:
         """Drop the memory. The last job or readback that still uses it frees it."""
