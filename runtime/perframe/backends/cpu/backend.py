@@ -44,7 +44,7 @@ class CpuBackend:
     backend_type = BackendType.CPU
     memory = BackendType.CPU
     precision = FULL
-    times_steps = False
+    times_steps = is_emulated = False
     traces_early = makes_constants = True
 
     def __init__(self) -> None:
