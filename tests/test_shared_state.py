@@ -82,7 +82,8 @@ REASONS = {
     "tensor/frames.py:frame_watchers": "added and removed in one step, and copied before it is read",
     "tensor/guarded.py:_protect": ONCE,
     "tensor/locks.py:_all": "locks: only a forked child reads them, before it has threads",
-    "tensor/storage.py:_locking": LOCK,
+    "tensor/placing.py:places": IMPORTS,
+    "tensor/sharing.py:_locking": LOCK,
     "text/generation.py:_running": "one step sets the generation of a worker; an earlier one then raises",
 }
 KINDS = {

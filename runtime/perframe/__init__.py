@@ -16,7 +16,7 @@ _MODULE_OF = {
     "BackendType": "tensor",
     "CommandBuffer": "execution.command_buffer",
     "DataType": "tensor",
-    "Tensor": "tensor",
+    "Tensor": "backends",
     "TensorShape": "tensor",
     "Readback": "tensor.readback",
     "DynamicTensorShape": "ir.sizes.partial",

@@ -10,7 +10,7 @@ import numpy as np
 from perframe.backends import job_scheduler
 from perframe.errors import InputError
 from perframe.tensor import BackendType, Fence, HostStorage, Storage, Tensor
-from perframe.tensor.storage import begin_job
+from perframe.tensor.sharing import begin_job
 
 
 class Job(Fence, Protocol):

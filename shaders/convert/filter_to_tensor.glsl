@@ -10,7 +10,7 @@
 //@ param int channels
 //@ param int height
 //@ param int width
-//@ param int channels_last
+//@ param ivec4 steps
 //@ param int color_conversion
 //@ param float lowest
 //@ include srgb

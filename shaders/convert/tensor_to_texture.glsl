@@ -7,9 +7,8 @@
 //@ param vec4 factor
 //@ param int first
 //@ param int channels
-//@ param int height
-//@ param int width
-//@ param int channels_last
+//@ param ivec4 steps
+//@ param vec4 blank
 //@ param int smooth_
 //@ param int color_conversion
 //@ param float lowest
@@ -20,18 +19,17 @@
 //@ param ivec2 near_parts
 //@ include srgb
 //@ include nearest
-// A pixel samples the tensor's box at the pixel's centre. Each channel is value * factor + mean. Without an alpha
-// channel the pixel is opaque.
+// A pixel samples the tensor's box at the pixel's centre. Each channel is value * factor + mean. A channel that the
+// tensor lacks is blank: alpha is 1 then.
 float at_(int c, ivec2 p) {
     p = box.xy + clamp_to_edge(p - box.xy, box.zw);
-    int at = channels_last == 1 ? (p.y * width + p.x) * channels + c : (c * height + p.y) * width + p.x;
-    return (float(X(first + at)) - lowest) * step_;
+    return (float(X(first + p.x * steps.x + p.y * steps.y + c * steps.z)) - lowest) * step_;
 }
 vec4 color(ivec2 pixel) {
     vec2 at = (vec2(pixel) + 0.5 - origin) * scale;
     ivec2 low = ivec2(floor(at - 0.5)), near = box.xy + nearest_of(pixel - corner);
     vec2 part = at - 0.5 - floor(at - 0.5);
-    vec4 result = vec4(0.0, 0.0, 0.0, 1.0);
+    vec4 result = blank;
     for (int k = 0; k < 4; ++k) {
         int c = swizzle[k];
         if (c < 0 || c >= channels) continue;

@@ -1,8 +1,6 @@
 // What the shaders that fill a tensor share: where an element lies, and its value. BYTES says that elements are bytes.
 ivec3 place_of(int o) { // column, row, channel
-    return channels_last == 1
-        ? ivec3(o / channels % width, o / channels / width % height, o % channels)
-        : ivec3(o % width, o / width % height, o / width / height % channels);
+    return ivec3(o / steps.x % width, o / steps.y % height, o / steps.z % channels);
 }
 bool in_box(ivec3 at) { return all(greaterThanEqual(at.xy, box.xy)) && all(lessThan(at.xy, box.xy + box.zw)); }
 O_TYPE element_of(vec4 color, int c) {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.tensor.storage import begin_job
+from perframe.tensor.sharing import begin_job
 from perframe.testing.checks import trace
 from small import Gate, load, node, row
 

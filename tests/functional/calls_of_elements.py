@@ -76,6 +76,9 @@ each(
     "hardswish mish selu silu softsign relu6 tanhshrink logsigmoid hardsigmoid gelu elu celu softplus",
     case(F(2, 7) * 4),
 )
+each("swish", case(F(2, 7) * 4, reference=lambda torch, x: x * torch.sigmoid(x)))
+each("swish", case(F(2, 7) * 4, 1.702, reference=lambda torch, x, alpha: x * torch.sigmoid(alpha * x)))
+each("swish", case(F(9), alpha=-2.5, reference=lambda torch, x, alpha: x * torch.sigmoid(alpha * x)))
 each("relu", case(F(2, 3)), case(N(-5, 5, 4)))
 each("elu celu", case(F(5), 0.7))
 each("leaky_relu", case(F(5)), case(F(5), 0.3))

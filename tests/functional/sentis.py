@@ -62,6 +62,7 @@ _OTHER = {
     "RandN": "randn",
     "RandNLike": "randn_like",
     "STFT": "stft",
+    "Swish": "swish",
     "TopK": "topk",
     "TriL": "tril",
     "TriU": "triu",

@@ -19,10 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 # one or more of each family, and those that are built from several layers
 ON_EVERY_BACKEND = (
     "log1p atan2 floor_divide remainder fmod round clamp where logical_xor bitwise_and nan_to_num softplus prelu glu "
-    "sum var norm any argmax topk sort cumsum flatten movedim tile repeat_interleave split flip roll stack diagonal "
-    "as_strided pad gather index_select one_hot scatter scatter_reduce slice_scatter full_like arange meshgrid einsum "
-    "scaled_dot_product_attention conv2d conv_transpose2d max_pool2d avg_pool2d adaptive_avg_pool2d batch_norm "
-    "layer_norm rms_norm interpolate grid_sample pixel_shuffle unfold stft nms box_iou"
+    "swish sum var norm any argmax topk sort cumsum flatten movedim tile repeat_interleave split flip roll stack "
+    "diagonal as_strided pad gather index_select one_hot scatter scatter_reduce slice_scatter full_like arange "
+    "meshgrid einsum scaled_dot_product_attention conv2d conv_transpose2d max_pool2d avg_pool2d adaptive_avg_pool2d "
+    "batch_norm layer_norm rms_norm interpolate grid_sample pixel_shuffle unfold stft nms box_iou"
 )
 
 

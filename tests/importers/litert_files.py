@@ -101,6 +101,7 @@ class File:
     codes: list[str] = field(default_factory=list)
     versions: dict[str, int] = field(default_factory=dict)  # of operators whose first version is not 1
     signature: tuple[Mapping[str, int], Mapping[str, int]] | None = None
+    signatures: dict[str, tuple[int, Mapping[str, int], Mapping[str, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.graph = self.subgraph()
@@ -141,13 +142,17 @@ class File:
             made.tensors, made.operators = graph.tensors, graph.operators
             made.inputs, made.outputs = graph.inputs, graph.outputs
             model.subgraphs.append(made)
+        signatures = dict(self.signatures)
         if self.signature is not None:
+            signatures["serving_default"] = (0, *self.signature)
+        model.signatureDefs = [] if signatures else None
+        for key, (graph_index, *sides) in signatures.items():
             signature = schema.SignatureDefT()
-            signature.signatureKey, signature.subgraphIndex = "serving_default", 0
+            signature.signatureKey, signature.subgraphIndex = key, graph_index
             signature.inputs, signature.outputs = (
-                [_map(name, index) for name, index in names.items()] for names in self.signature
+                [_map(name, index) for name, index in names.items()] for names in sides
             )
-            model.signatureDefs = [signature]
+            model.signatureDefs.append(signature)
         return model
 
     def data(self, *outputs: int) -> bytes:

@@ -20,7 +20,7 @@ from perframe.passes import prepare
 pytest.importorskip("ai_edge_litert", reason="needs ai-edge-litert, the peer of these tests")
 pytest.importorskip("tflite", reason="needs the extra litert")
 
-from importers.litert_files import Array, File, interpreted, packed, scales, schema
+from importers.litert_files import Array, File, Interpreter, interpreted, packed, scales, schema
 from importers.litert_models import F, branch, loop, network, quantized, real, whole
 
 MODELS = Path(__file__).resolve().parents[3] / "shared" / "models"
@@ -114,6 +114,55 @@ def test_signatures_name_inputs_and_outputs() -> None:
     model = pf.load(file.data(y))
     assert [value.name for value in model.inputs] == ["picture"]
     assert model.output_names == ["size"]
+
+
+def two_signatures() -> tuple[File, bytes]:
+    """A file whose first graph encodes (ABS) and whose second decodes (NEG)."""
+    file = File()
+    x = file.graph.input("a:0", (2, 3))
+    y = file.graph.op("ABS", [x])
+    other = file.subgraph()
+    z = other.input("b:0", (4,))
+    w = other.op("NEG", [z])
+    other.outputs = [w]
+    file.signatures = {"decode": (1, {"code": z}, {"text": w}), "encode": (0, {"text": x}, {"code": y})}
+    return file, file.data(y)
+
+
+def test_a_signature_chooses_a_graph(tmp_path: Path) -> None:
+    data = two_signatures()[1]
+    path = tmp_path / "codec.tflite"
+    path.write_bytes(data)
+    for key, given, made, shape in (("encode", "text", "code", (2, 3)), ("decode", "code", "text", (4,))):
+        for source in (data, path, str(path)):
+            model = pf.load(source, signature=key)
+            assert [value.name for value in model.inputs] == [given] and model.output_names == [made]
+        values = real(*shape)
+        expected = np.abs(values) if key == "encode" else -values
+        np.testing.assert_array_equal(pf.run(model, {given: values})[made], expected)
+        runner = Interpreter(model_content=data).get_signature_runner(key)
+        np.testing.assert_array_equal(runner(**{given: values})[made], expected)
+    assert pf.load(data).output_names == ["code"]  # the first graph, by its own signature
+
+
+def test_an_unknown_signature_lists_those_of_the_file() -> None:
+    file, data = two_signatures()
+    with pytest.raises(pf.ModelError, match=r"no signature 'serve': its signatures are 'decode', 'encode'"):
+        pf.load(data, signature="serve")
+    with pytest.raises(pf.ModelError, match=r"no signature 'serve': it has none"):
+        plain = File()
+        pf.load(plain.data(plain.graph.op("ABS", [plain.graph.input("x", (2,))])), signature="serve")
+    file.signatures["decode"] = (7, {}, {})
+    with pytest.raises(pf.ModelError, match="there is no subgraph 7"):
+        pf.load(file.data(file.graph.outputs[0]), signature="decode")
+
+
+def test_other_files_have_no_signatures(tmp_path: Path) -> None:
+    pf.save(pf.load("painter"), tmp_path / "painter.perframe")
+    pf.save(pf.load("painter"), tmp_path / "painter.onnx")
+    for name in ("painter.perframe", "painter.onnx"):
+        with pytest.raises(pf.InputError, match=f"{name} is not a LiteRT file"):
+            pf.load(tmp_path / name, signature="serving_default")
 
 
 def test_unknown_dims_stay_unknown() -> None:

@@ -168,7 +168,6 @@ def test_things_that_are_no_textures(backend: str, gl_context: Any) -> None:
     with pf.TextureConverter(gl_context, backend) as converter:
         for texture in (
             "picture.png",
-            None,
             3.5,
             gl_context.buffer(reserve=80),
             10**6,
@@ -184,6 +183,8 @@ def test_things_that_are_no_textures(backend: str, gl_context: Any) -> None:
                 converter.to_tensor(texture, pf.Tensor.empty((3, 4, 5)))
             with pytest.raises(pf.InputError):
                 converter.to_texture(x, texture)
+        with pytest.raises(pf.InputError, match="not NoneType"):
+            converter.to_tensor(None, x)
         with pytest.raises(pf.InputError, match="Framebuffer, not Texture"):
             converter.render_to_screen(x, framebuffer=gl_context.texture((5, 4), 4))
     assert gl_context.error == "GL_NO_ERROR"
@@ -202,9 +203,12 @@ def test_arguments_of_other_types(with_gl: bool, gl_context: Any) -> None:
     converter: Any = pf.TextureConverter(gl_context if with_gl else None)
     texture: Any = gl_context.texture((5, 4), 3) if with_gl else PICTURE.copy()
     x = pf.Tensor(np.zeros((3, 4, 5), np.float32))
-    for tensor in (np.zeros((3, 4, 5), np.float32), None, texture, "x"):
+    with pytest.raises(pf.InputError, match=r"perframe\.Tensor, not NoneType"):
+        converter.to_texture(None, texture)
+    for tensor in (np.zeros((3, 4, 5), np.float32), texture, "x"):
         for use in (
             lambda: converter.to_tensor(texture, tensor),  # noqa: B023
+            lambda: converter.to_texture(tensor),  # noqa: B023
             lambda: converter.to_texture(tensor, texture),  # noqa: B023
             lambda: converter.render_to_screen(tensor),  # noqa: B023
         ):

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from perframe.backends.choosing import choose_backend
 from perframe.backends.precision import FULL, Precision
 from perframe.errors import InputError
-from perframe.tensor import BackendType, DataType
+from perframe.tensor import BackendType, DataType, HostStorage, Storage
+from perframe.tensor import Tensor as Tensor  # with the places where tensors may lie
+from perframe.tensor.placing import places
 
 if TYPE_CHECKING:
     from perframe.backends.gl.compile.variants import Choices
@@ -159,3 +161,21 @@ def texture_passes(ctx: GLContext) -> TexturePasses:
     from perframe.backends.gl.textures.passes import TexturePasses
 
     return TexturePasses(ctx)
+
+
+def allocate(backend: BackendType, ctx: GLContext | None, shape: Sequence[int], dtype: DataType) -> Storage:
+    """New storage on a backend, in the caller's GL context if one is given. Raises BackendError."""
+    match backend:
+        case BackendType.CPU:
+            return HostStorage(shape, dtype)
+        case BackendType.GPU_COMPUTE:
+            from perframe.backends.gl import compute
+
+            return compute.open_backend(ctx).alloc(shape, dtype)
+        case BackendType.GPU_PIXEL:
+            from perframe.backends.gl import pixel
+
+            return pixel.open_backend(ctx).alloc(shape, dtype)
+
+
+places.choose, places.allocate = backend_type, allocate

@@ -222,6 +222,7 @@ class Backend(Protocol):
     backend_type: BackendType
     precision: Precision  # of the numbers that it keeps
     times_steps: bool  # whether each step of each run is timed (see TimedProgram)
+    is_emulated: bool  # whether the GPU's work is done on the CPU, within the calls that submit it
     traces_early: bool  # whether traces begin before a second input shape comes
     makes_constants: bool  # False in a trace beside the thread of a context: only constants that are there serve
 

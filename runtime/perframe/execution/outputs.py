@@ -89,12 +89,12 @@ class Outputs:
                         f"give two tensors, or make the worker with carry={{{name!r}: {source!r}}}"
                     )
 
-    def copy(self, name: str | int, tensor: Tensor) -> None:
-        """Copy an output of the last run into a tensor."""
-        if not isinstance(tensor, Tensor):
+    def copy(self, name: str | int, tensor: Tensor | None) -> Tensor:
+        """Copy an output of the last run into a tensor, or into a new one."""
+        if tensor is not None and not isinstance(tensor, Tensor):
             raise InputError(f"copy_output takes a perframe.Tensor, not {type(tensor).__name__}")
         key = self.name(name)
-        copied_into(tensor, key, self.value(key), self._backend, "Worker.copy_output()")
+        return copied_into(tensor, key, self.value(key), self._backend, "Worker.copy_output()")
 
     def forget(self) -> None:
         """Forget the last run and the caller's tensors."""
@@ -135,11 +135,15 @@ class _BoundOutput(Target):
         return copied_into(tensor, self.name, value, self._backend, "Worker.bind_output()")
 
 
-def copied_into(tensor: Tensor, name: str, value: Any, backend: Backend, by: str) -> Tensor:
-    """Copy the values of an output into a tensor, for the call `by`. Raises InputError for another shape or dtype."""
+def copied_into(tensor: Tensor | None, name: str, value: Any, backend: Backend, by: str) -> Tensor:
+    """Copy the values of an output into a tensor, or (None) into a new one on its backend, for the call `by`. Raises
+    InputError for another shape or dtype.
+    """
     value = as_output(name, value)
     if not isinstance(value, Tensor):
         raise InputError(f"the output {name!r} is not a tensor, so that it cannot be copied into one")
+    if tensor is None:
+        tensor = Tensor.over(None, value.shape, value.dtype, name)
     check_fits(tensor, name, value.shape, value.dtype)
     if not tensor.is_pinned:
         tensor.set_storage(value.data_on_backend.like(value.shape, value.dtype))

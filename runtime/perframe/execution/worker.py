@@ -293,11 +293,11 @@ class Worker:
             self._check_open()
             self._outputs.bind(name, tensor)
 
-    def copy_output(self, name: str | int, tensor: Tensor) -> None:
-        """Copy an output of the last run into `tensor`; blocks if that is elsewhere. Raises InputError."""
+    def copy_output(self, name: str | int, tensor: Tensor | None = None) -> Tensor:
+        """Copy an output of the last run into `tensor`, or into a new one there; blocks if that is elsewhere."""
         with self._lock:
             self._check_open()
-            self._outputs.copy(name, tensor)
+            return self._outputs.copy(name, tensor)
 
     def state(self, name: str | None = None) -> Tensor:
         """Return the first state, or that of an input. Later runs overwrite it. Raises InputError for another name."""

@@ -23,6 +23,7 @@ from perframe.exporters.nodes import (
     value_info,
 )
 from perframe.exporters.spelling import spelled
+from perframe.files.graph import checked_metadata
 from perframe.files.tensors import Buffer, encoded
 from perframe.ir import Layer, Model, Names, Value
 from perframe.ir.declaration import find_declaration
@@ -79,6 +80,7 @@ def to_onnx(model: Model, beside: str = "") -> tuple[onnx.ModelProto, list[Buffe
         producer_version=__version__,
         opset_imports=[helper.make_opsetid(domain, version) for domain, version in sorted(file.opsets.items())],
     )
+    helper.set_model_props(proto, checked_metadata(model))
     proto.ir_version = helper.find_min_ir_version_for(list(proto.opset_import), ignore_unknown=True)
     return proto, data
 

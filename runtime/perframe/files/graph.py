@@ -41,6 +41,24 @@ def described(model: Model, key_of: Callable[[str, Array], str]) -> dict[str, An
     }
 
 
+def checked_metadata(model: Model) -> dict[str, str]:
+    """Return a model's metadata. Raises ModelError if they are not texts by name."""
+    for name, text in model.metadata.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise ModelError(
+                f"{model.name}: metadata are texts by name, and {name!r:.80} is {text!r:.80}: convert both to str"
+            )
+    return dict(model.metadata)
+
+
+def metadata_of(said: Mapping[str, Any]) -> dict[str, str]:
+    """Return the metadata that JSON describes; older files have none. Raises ModelError."""
+    found = said.get("metadata", {})
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        raise ModelError(f"its metadata are not texts by name: {found!r:.200}")
+    return found
+
+
 def _value(value: Value) -> dict[str, Any]:
     shape = None if value.shape is None else list(value.shape)
     made: dict[str, Any] = {"name": value.name, "dtype": value.dtype.value, "shape": shape}

@@ -14,7 +14,7 @@ from perframe.errors import InferenceError, ModelError, UnsupportedOperatorError
 from perframe.files import container
 from perframe.files.checks import check
 from perframe.files.container import TensorEntry
-from perframe.files.graph import GraphReader, described, read_dtype
+from perframe.files.graph import GraphReader, checked_metadata, described, metadata_of, read_dtype
 from perframe.files.packing import packed, unpacked
 from perframe.files.tensors import Buffer, checksum, decoded, encoded, stored_bytes, stored_form
 from perframe.ir import Model, Names
@@ -61,7 +61,7 @@ def buffers(model: Model) -> Iterator[Buffer]:
         entries[key] = TensorEntry(*stored_form(dtype, array.shape, size), at, at + size)
         tensors[key] = [dtype.value, list(array.shape), checksum(data[key])]
         at += size
-    origin = {"producer": model.producer, "opsets": model.opsets}
+    origin = {"producer": model.producer, "opsets": model.opsets, "metadata": checked_metadata(model)}
     whole = {"optimized": model.optimized, **origin, "model": graph, "tensors": tensors}
     text = json.dumps(whole, separators=(",", ":"), allow_nan=False)
     small = packed(text)
@@ -85,6 +85,7 @@ def read(data: memoryview, file: str) -> Model:
             raise UnsupportedOperatorError(file, builder.problems)
         model.name = file  # as messages call it
         check(model)
+        model.metadata = metadata_of(graph)
     except UnsupportedOperatorError:
         raise
     except ModelError as error:

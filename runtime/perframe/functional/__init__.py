@@ -8,7 +8,8 @@ from __future__ import annotations
 # fmt: off
 from perframe.functional.activations import (
     celu, dropout, elu, gelu, glu, hardshrink, hardsigmoid, hardswish, hardtanh, leaky_relu, log_softmax, logsigmoid,
-    mish, prelu, relu, relu6, selu, silu, softmax, softmin, softplus, softshrink, softsign, tanhshrink, threshold,
+    mish, prelu, relu, relu6, selu, silu, softmax, softmin, softplus, softshrink, softsign, swish, tanhshrink,
+    threshold,
 )
 from perframe.functional.convolutions import (
     conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d,
@@ -105,7 +106,7 @@ __all__ = [
     "roll", "round", "rsqrt", "scaled_dot_product_attention", "scatter", "scatter_add", "scatter_reduce", "select",
     "select_scatter", "selu", "sigmoid", "sign", "silu", "sin", "sinh", "size", "slice_scatter", "softmax", "softmin",
     "softplus", "softshrink", "softsign", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "std_mean",
-    "stft", "sub", "subtract", "sum", "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan", "tanh",
+    "stft", "sub", "subtract", "sum", "swapaxes", "swapdims", "swish", "t", "take", "take_along_dim", "tan", "tanh",
     "tanhshrink", "tensor", "threshold", "tile", "to", "topk", "transpose", "tril", "triu", "true_divide", "trunc",
     "type", "type_as", "unbind", "unflatten", "unfold", "unique", "unsqueeze", "upsample", "var", "var_mean", "view",
     "where", "zeros", "zeros_like",

@@ -39,6 +39,12 @@ def silu(input: Given) -> FunctionalTensor:
 
 
 @function
+def swish(input: Given, alpha: float = 1.0) -> FunctionalTensor:
+    """Return x * sigmoid(alpha * x) of each element."""
+    return apply("Swish", in_floats(input), alpha=float(alpha))
+
+
+@function
 def softsign(input: Given) -> FunctionalTensor:
     """Return x / (1 + |x|) of each element."""
     return apply("Softsign", in_floats(input))

@@ -212,6 +212,7 @@ class Methods:
     softplus = activations.softplus
     softshrink = activations.softshrink
     softsign = activations.softsign
+    swish = activations.swish
     tanhshrink = activations.tanhshrink
     threshold = activations.threshold
 

@@ -26,6 +26,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glBlitFramebuffer": (None, _I, _I, _I, _I, _I, _I, _I, _I, _U, _U),
     "glCheckFramebufferStatus": (_U, _U),
     "glClampColor": (None, _U, _U),
+    "glClearBufferfv": (None, _U, _I, _P),
+    "glClearBufferiv": (None, _U, _I, _P),
     "glClientWaitSync": (_U, _P, _U, ctypes.c_uint64),
     "glColorMaski": (None, _U, _B, _B, _B, _B),
     "glCompileShader": (None, _U),
@@ -97,6 +99,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glReadBuffer": (None, _U),
     "glReadPixels": (None, _I, _I, _I, _I, _U, _U, _P),
     "glSamplerParameteri": (None, _U, _U, _I),
+    "glScissor": (None, _I, _I, _I, _I),
+    "glScissorIndexed": (None, _U, _I, _I, _I, _I),
     "glShaderSource": (None, _U, _I, _P, _P),
     "glUniform1i": (None, _I, _I),
     "glUniformBlockBinding": (None, _U, _U, _U),
@@ -116,6 +120,7 @@ _SINCE = {  # GL versions above 3.3
     "glProgramBinary": 410,
     "glProgramParameteri": 410,
     "glResumeTransformFeedback": 400,
+    "glScissorIndexed": 410,
     "glViewportArrayv": 410,
 }
 _PROFILE_MASK, _COMPATIBILITY = 0x9126, 2

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from perframe.backends import evaluator
-from perframe.errors import ModelError
+from perframe.errors import InputError, ModelError
 from perframe.importers.shipped import resolved
 from perframe.ir import Model
 from perframe.passes.clean import remove_unused
 from perframe.tensor.collection import uncollected
+
+_NO_SIGNATURES = "{} is not a LiteRT file, and has no signature {!r}: outputs=[...] chooses outputs"
 
 
 @uncollected()
@@ -25,6 +27,7 @@ def load(
     progress: Callable[[str, float], None] | None = None,
     stop_after: int | None = None,
     key: str | bytes | None = None,
+    signature: str | None = None,
 ) -> Model:
     """Load a model from a path, bytes, a file object or an `onnx.ModelProto`.
 
@@ -39,6 +42,8 @@ def load(
     - `progress(what, done)` is called during loading, with the current step and its fraction done.
     - `stop_after` limits the number of changes by passes, to find a faulty pass.
     - `key`, a passphrase or 32 bytes, decrypts a file of `perframe.save`.
+    - `signature` chooses what a LiteRT file computes, by name, if it has several signatures. By default it is its first
+      graph.
 
     Weights in other files are read only from the model's own folder, so such a model must be given by its path.
 
@@ -49,7 +54,7 @@ def load(
 
     report = progress or (lambda _what, _done: None)
     try:
-        model = _imported(source, report, key)
+        model = _imported(source, report, key, signature)
         if dims is not None:
             model.fix_dims(dims)
         if outputs is not None:
@@ -81,7 +86,9 @@ def _keep_as_filed(model: Model) -> None:
             _keep_as_filed(body)
 
 
-def _imported(source: Any, report: Callable[[str, float], None], key: str | bytes | None) -> Model:
+def _imported(
+    source: Any, report: Callable[[str, float], None], key: str | bytes | None, signature: str | None
+) -> Model:
     """Return the model as it is in the file. The file's first bytes tell its format."""
     from perframe.files.reading import read_bytes, read_file
 
@@ -95,11 +102,13 @@ def _imported(source: Any, report: Callable[[str, float], None], key: str | byte
         source = _whole(source)
         found = read_bytes(source.getbuffer().toreadonly(), source.name, key)
     if found is None:
-        return _of_other_programs(source, report)
+        return _of_other_programs(source, report, signature)
+    if signature is not None:
+        raise InputError(_NO_SIGNATURES.format(found.name, signature))
     return found
 
 
-def _of_other_programs(source: Any, report: Callable[[str, float], None]) -> Model:
+def _of_other_programs(source: Any, report: Callable[[str, float], None], signature: str | None) -> Model:
     from perframe.importers.formats import is_litert, named_bytes
 
     found = named_bytes(source, is_litert)
@@ -107,10 +116,13 @@ def _of_other_programs(source: Any, report: Callable[[str, float], None]) -> Mod
         from perframe.importers.litert.graph import load_litert
 
         data, name = found
-        return load_litert(data, name, report)
+        return load_litert(data, name, report, signature)
     from perframe.importers.onnx import load_onnx
 
-    return load_onnx(found, report)
+    model = load_onnx(found, report)
+    if signature is not None:
+        raise InputError(_NO_SIGNATURES.format(model.name, signature))
+    return model
 
 
 class _Whole(io.BytesIO):

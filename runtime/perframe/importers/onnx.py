@@ -48,6 +48,7 @@ def load_onnx(
         raise InferenceError(f"{file.name}: {error}") from None
     model.producer = f"{file.proto.producer_name} {file.proto.producer_version}".strip()
     model.opsets = dict(importer.opsets)
+    model.metadata = {entry.key: entry.value for entry in file.proto.metadata_props}
     return model
 
 

@@ -70,6 +70,7 @@ class ModelFacts:
     name: str
     producer: str
     opsets: dict[str, int]
+    metadata: dict[str, str]
     inputs: list[ValueFacts]
     outputs: list[ValueFacts]
     layers: list[LayerFacts]
@@ -104,6 +105,7 @@ def inspect(
         name=model.name,
         producer=model.producer,
         opsets=dict(model.opsets),
+        metadata=dict(model.metadata),
         inputs=_values(model.inputs),
         outputs=_values(model.outputs),
         layers=layers,

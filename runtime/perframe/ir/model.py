@@ -47,6 +47,7 @@ class Model:
         self._order = Order()
         self.producer = ""  # the program that made the file, with its version
         self.opsets: dict[str, int] = {}  # of the file, by domain
+        self.metadata: dict[str, str] = {}  # texts of the file by name, such as the names of classes
         self.fixed_inputs: frozenset[str] = frozenset()  # inputs of the file that have a value there: constants here
         self.optimized = False  # whether all passes have run; set to False after editing layers
         self.preparations: int | None = None  # the passes of a backend that may change it, in number; None for all
@@ -207,7 +208,7 @@ class Model:
             layer.link()
         made.outputs = [copies[value] for value in self._outputs]
         made.inference = self.inference.copied(zip(self.layers, layers, strict=True))
-        made.preparations = self.preparations
+        made.preparations, made.metadata = self.preparations, dict(self.metadata)
         return made
 
     def take_over(self, other: Model) -> None:

@@ -54,8 +54,7 @@ class Segment:
 
     def run_whole(self) -> None:
         """Submit all steps."""
-        assert self.program is not None
-        self.backend.submit(self.program, 0, len(self.steps), self.access)
+        self.run(0, len(self.steps))
 
     def spend(self, at: Position, budget: Budget) -> Position:
         """Submit as many whole steps as the budget covers, or some rows of one step. Returns the next position: `at`
@@ -73,6 +72,7 @@ class Segment:
         expected, provisional = self.costs.expected(step, submission, rows), self.program.is_provisional
         end, some = (submission, None) if isinstance(submission, int) else (step + 1, submission)
         wait, begin = not math.isfinite(expected), perf_counter_ns()
+        self._note_changes()
         work = self.backend.measure(self.program, step, end, self.access, some, wait)
         seconds = work.seconds
         if seconds is None:
@@ -103,6 +103,10 @@ class Segment:
             stamps = np.array([begin, begin + seconds * 1e9])
             self._timed_parts.append(TimedRun(step, stamps, (*submission, rows)))
 
+    def _note_changes(self) -> None:
+        for storage in self.access.writes:
+            storage.changes += 1
+
     def take_runs(self, wait: bool = False) -> list[TimedRun]:
         """Return the timed runs since the last call, if the backend times steps. `wait` blocks for a GPU's times."""
         parts = [self._timed_parts.popleft() for _ in range(len(self._timed_parts))]
@@ -111,6 +115,7 @@ class Segment:
     def run(self, begin: int, end: int) -> None:
         """Submit some of the steps."""
         assert self.program is not None
+        self._note_changes()
         self.backend.submit(self.program, begin, end, self.access)
 
 

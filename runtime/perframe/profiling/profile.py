@@ -6,6 +6,7 @@ from pathlib import Path
 
 from perframe.errors import InputError
 from perframe.execution.worker import watchers
+from perframe.profiling.bound import FrameBound, bound_of
 from perframe.profiling.recording import Recorder
 from perframe.profiling.table import as_text
 from perframe.profiling.timeline import write_page, write_trace
@@ -44,6 +45,11 @@ class Profile(ProfiledTimes):
     def frame(self) -> None:
         """Mark the beginning of a frame, in your own loop."""
         self.recorder.frame_begins(self.recorder.frame + 1)
+
+    @property
+    def bound(self) -> FrameBound | None:
+        """What bounds the frames: the CPU, the GPU, transfers or waiting. None without a whole frame or a run."""
+        return bound_of(self)
 
     def __str__(self) -> str:
         return as_text(self)

@@ -54,6 +54,11 @@ class SegmentRuns:
         """Where the steps run."""
         return self.segment.backend_type
 
+    @property
+    def is_emulated(self) -> bool:
+        """Whether a GPU's steps are done on the CPU, within the calls that submit them."""
+        return isinstance(self.segment, Segment) and self.segment.backend.is_emulated
+
     @cached_property
     def steps(self) -> list[StepReport]:
         """The facts of the steps."""

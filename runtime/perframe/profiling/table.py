@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from perframe.profiling.bound import bound_of
 from perframe.profiling.times import LayerTimes, ProfiledTimes, Quantiles
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ def show(profile: ProfiledTimes, console: Console, peaks: Peaks | None = None, m
         figures = (f"{value * 1e3:.3f} ms" for value in (quantiles.p50, quantiles.p95, quantiles.p99))
         times.add_row(Text(name), str(quantiles.count), *figures)
     console.print(times)
+    bound = bound_of(profile)
+    if bound is not None:
+        console.print(Text(str(bound), "bold"))
     layers = sorted(profile.layers, key=lambda layer: -(layer.seconds or 0))
     whole = sum(layer.seconds or 0 for layer in layers)
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -64,7 +68,9 @@ def as_text(profile: ProfiledTimes) -> str:
 def facts(profile: ProfiledTimes, peaks: Peaks | None = None) -> dict[str, Any]:
     """All figures, for JSON. Times are in seconds."""
     frames = profile.frames
+    bound = bound_of(profile)
     return {
+        "bound": None if bound is None else asdict(bound),
         "frames": None if frames is None else asdict(frames),
         "workers": [asdict(worker) for worker in profile.workers],
         "layers": [asdict(layer) | _rates(layer, peaks) for layer in profile.layers],

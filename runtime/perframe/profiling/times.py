@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from perframe.errors import InputError
 from perframe.execution.report import StepReport
 from perframe.plan.plan import Fallback
-from perframe.profiling.recording import Recorder, WorkerRecord
+from perframe.profiling.recording import Recorder, SegmentRuns, WorkerRecord
 from perframe.tensor import BackendType
 
 PERCENTILES = (50, 95, 99)
@@ -96,7 +96,7 @@ class ProfiledTimes:
     @property
     def layers(self) -> list[LayerTimes]:
         """The layers of all workers in the order in which they run."""
-        return list(chain.from_iterable(map(_layers_of, self.recorder.records.values())))
+        return list(chain.from_iterable(map(_all_layers, self.recorder.records.values())))
 
     @property
     def workers(self) -> list[WorkerTimes]:
@@ -104,15 +104,20 @@ class ProfiledTimes:
         return [_times_of(record) for record in self.recorder.records.values()]
 
 
-def _layers_of(record: WorkerRecord) -> Iterator[LayerTimes]:
+def _all_layers(record: WorkerRecord) -> Iterator[LayerTimes]:
     for runs in record.segments.values():
-        steps, (counts, seconds) = runs.steps, runs.step_times()
-        begin = 0
-        for end in range(1, len(steps) + 1):
-            if end < len(steps) and steps[end].layer == steps[begin].layer:
-                continue
-            yield _layer(record.name, steps[begin], counts[begin:end], seconds[begin:end])
-            begin = end
+        yield from layers_of(record, runs)
+
+
+def layers_of(record: WorkerRecord, runs: SegmentRuns) -> Iterator[LayerTimes]:
+    """The layers of one segment of a worker."""
+    steps, (counts, seconds) = runs.steps, runs.step_times()
+    begin = 0
+    for end in range(1, len(steps) + 1):
+        if end < len(steps) and steps[end].layer == steps[begin].layer:
+            continue
+        yield _layer(record.name, steps[begin], counts[begin:end], seconds[begin:end])
+        begin = end
 
 
 def _layer(model: str, step: StepReport, counts: NDArray[np.int64], times: NDArray[np.float64]) -> LayerTimes:
@@ -124,6 +129,6 @@ def _layer(model: str, step: StepReport, counts: NDArray[np.int64], times: NDArr
 
 def _times_of(record: WorkerRecord) -> WorkerTimes:
     schedules = Quantiles.of([(span.end - span.begin) / 1e9 for span in record.schedules])
-    seconds = sum(layer.seconds or 0 for layer in _layers_of(record))
+    seconds = sum(layer.seconds or 0 for layer in _all_layers(record))
     fallbacks = list(dict.fromkeys(chain.from_iterable(runs.fallbacks for runs in record.segments.values())))
     return WorkerTimes(record.name, record.worker.backend_type, schedules, seconds, fallbacks)

@@ -36,6 +36,7 @@ class Readback:
         self.name = name
         self._pending = pending
         self._result: np.ndarray[Any, Any] | None = None
+        self._is_given = self._is_shared = False  # whether the caller has the result, and whether a tensor reads it
 
     @property
     def done(self) -> bool:
@@ -46,6 +47,22 @@ class Readback:
 
     def result(self, wait: bool = False) -> np.ndarray[Any, Any]:
         """The values as an array. Raises ReadbackPendingError before `done`, unless `wait`, which blocks."""
+        values = self._values(wait)
+        if self._is_shared:
+            return values.copy()
+        self._is_given = True
+        return values
+
+    def share(self) -> None:
+        """Let the tensor read the result too. Callers then receive copies, which they may overwrite."""
+        self._is_shared = not self._is_given
+
+    @property
+    def shared(self) -> np.ndarray[Any, Any] | None:
+        """The values that arrived, for the tensor; None if a caller may have overwritten them."""
+        return self._values() if self._is_shared else None
+
+    def _values(self, wait: bool = False) -> np.ndarray[Any, Any]:
         if self._result is None:
             if not self._pending.poll():
                 if not wait:

@@ -1,4 +1,4 @@
-"""Storage of tensors: the protocol for the storage of every backend, and host memory."""
+"""Storage of tensors in host memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ctypes import addressof, c_char
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,75 +14,10 @@ from numpy.typing import NDArray
 from perframe.errors import BackendError, ClosedError
 from perframe.tensor.dtypes import Array, BackendType, DataType
 from perframe.tensor.guarded import guard, guarded_bytes
+from perframe.tensor.host_pending import HostPending
 from perframe.tensor.locks import new_lock
-from perframe.tensor.readback import Pending
+from perframe.tensor.protocol import Fence, Movable, Storage
 from perframe.tensor.snapshots import Snapshots
-
-
-@runtime_checkable
-class Fence(Protocol):
-    """Work that will finish, such as a job or a GL fence."""
-
-    @property
-    def done(self) -> bool:
-        """Whether the work has finished. Never blocks."""
-
-    def wait(self) -> None:
-        """Block until the work has finished."""
-
-
-Job = TypeVar("Job", bound=Fence)
-
-
-class Movable(Protocol):
-    """A tensor, as storages see it."""
-
-    def pin_like(self, storage: Storage) -> Storage:
-        """Move the data to the backend of a storage, and return the new storage there."""
-
-
-class Storage(Protocol):
-    """A tensor's data on a backend. `write` is the last job that writes it; None if there is none, as on a GPU."""
-
-    write: Fence | None
-
-    @property
-    def backend_type(self) -> BackendType:
-        """The backend on which the data lies."""
-
-    @property
-    def max_capacity(self) -> int:
-        """The number of elements that fit."""
-
-    @property
-    def element_bytes(self) -> int:
-        """The bytes of an element."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether an upload would have to wait for work that is under way."""
-
-    @property
-    def is_open(self) -> bool:
-        """False after a release."""
-
-    def upload(self, array: Array) -> None:
-        """Write the values of `array`. Later work on this backend sees them."""
-
-    def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
-        """Return the values. Without a shape, return the whole storage, flat. Blocks."""
-
-    def request(self, shape: Sequence[int], dtype: DataType) -> Pending:
-        """Begin a download. Never blocks."""
-
-    def like(self, shape: Sequence[int], dtype: DataType) -> Storage:
-        """Allocate new storage on the same backend."""
-
-    def pin(self, tensor: Movable) -> Storage:
-        """Move `tensor`'s data to this storage's backend and return its new storage there."""
-
-    def release(self) -> None:
-        """Free the memory."""
 
 
 def aligned_bytes(size: int) -> tuple[NDArray[np.uint8], int]:
@@ -134,6 +69,7 @@ class HostStorage:
 
     backend_type = BackendType.CPU
     is_open = True
+    changes: float = 0
     is_private = False  # True for a plan's own input, which one thread at a time uses
     _snapshots: Snapshots | None = None  # from the first download on
     _make: Callable[[], HostStorage] | None = None  # makes storage that has the memory, when it is first used
@@ -253,22 +189,77 @@ class HostStorage:
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`. Waits for work that still uses the old values, even if that work fails."""
+        self.changes += 1
         if self.is_private and self.write is None and not self.reads:
             np.copyto(self.view(array.shape, self.dtype), array)
             return
+        self._acquire_unused()
+        try:
+            np.copyto(self.view(array.shape, self.dtype), array)
+        finally:
+            self.lock.release()
+
+    def upload_part(self, array: Array, at: Sequence[int], shape: Sequence[int]) -> None:
+        """Write a block of a tensor of this shape, from the index `at`. Waits as `upload` does."""
+        part = tuple(slice(first, first + dim) for first, dim in zip(at, array.shape, strict=True))
+        self.assign(part, array, shape)
+
+    def assign(self, index: Any, values: Any, shape: Sequence[int]) -> None:
+        """Write items of a tensor of this shape. Waits as `upload` does."""
+        self.changes += 1
+        self._acquire_unused()
+        try:
+            self.view(shape, self.dtype)[index] = values
+        finally:
+            self.lock.release()
+
+    def items(self, index: Any, shape: Sequence[int], dtype: DataType) -> Any:
+        """Return a copy of items of a tensor of this shape. Waits for a job that writes the data."""
+        self._acquire_written()
+        try:
+            found = self.view(shape, dtype)[index]
+            return found.copy() if isinstance(found, np.ndarray) else found
+        finally:
+            self.lock.release()
+
+    def native(self, shape: Sequence[int], dtype: DataType, writable: bool = False) -> Array:
+        """Return the memory as an array, once its writer has finished; with `writable`, once nothing uses it."""
+        if writable:
+            self._acquire_unused()
+            self.changes = math.nan
+        else:
+            self._acquire_written()
+        try:
+            array = self.view(shape, dtype).view()
+            array.flags.writeable = writable
+            return array
+        finally:
+            self.lock.release()
+
+    def _acquire_unused(self) -> None:
+        """Acquire the lock once no work uses the values any more, even if that work fails."""
         while True:
             self.lock.acquire()  # by hand, in half of the time of `with`
-            try:
-                fences = self.fences if self.write is not None or self.reads else ()
-                if not fences:
-                    self.reads, self.write = [], None
-                    np.copyto(self.view(array.shape, self.dtype), array)
-                    return
-            finally:
-                self.lock.release()
+            fences = self.fences if self.write is not None or self.reads else ()
+            if not fences:
+                self.reads, self.write = [], None
+                return
+            self.lock.release()
             for fence in fences:
                 with suppress(Exception):
                     fence.wait()
+
+    def _acquire_written(self) -> None:
+        """Acquire the lock once the values exist. Raises the error of the job that was to write them."""
+        while True:
+            self.lock.acquire()
+            write = self.write
+            if write is None:
+                return
+            if write.done and self.is_written:
+                return
+            self.lock.release()
+            write.wait()
 
     def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
         """Return a copy of the values. Waits for a job that writes them."""
@@ -286,7 +277,7 @@ class HostStorage:
     def request(self, shape: Sequence[int], dtype: DataType) -> HostPending:
         """Begin a download. It takes its snapshot after the last writer has finished and before the next one begins."""
         with self.lock:
-            pending = HostPending(self, shape, dtype)
+            pending = HostPending(self.view(shape, dtype), self.write, self.snapshots, self.lock)
             if self.reads:
                 self.reads = [fence for fence in self.reads if not fence.done]
             if not pending.is_taken:
@@ -298,8 +289,12 @@ class HostStorage:
         return HostStorage(shape, dtype)
 
     def pin(self, tensor: Movable) -> Storage:
-        """Move `tensor`'s data into host memory. Blocks if the data lies on a GPU."""
+        """Move `tensor`'s data into host memory, unless it is there. Blocks if the data lies on a GPU."""
         return tensor.pin_like(self)
+
+    def is_beside(self, other: Storage) -> bool:
+        """Whether the other storage is in host memory."""
+        return other.backend_type is BackendType.CPU
 
     def release(self) -> None:
         """Drop the memory. The last job or readback that still uses it frees it."""
@@ -309,100 +304,3 @@ class HostStorage:
         self.is_open, self._viewed, self._snapshots = False, None, None
         for name in ("memory", "address"):
             vars(self).pop(name, None)
-
-
-class HostPending:
-    """A download that takes a snapshot of host memory once `write` is done. The next writer waits for it as a fence."""
-
-    def __init__(self, storage: HostStorage, shape: Sequence[int], dtype: DataType) -> None:
-        """The caller holds the storage's lock."""
-        self._values: Array | None = storage.view(shape, dtype)  # the snapshot replaces the view
-        self._write, self._snapshots = storage.write, storage.snapshots
-        self.is_taken = False
-        self._failure: Exception | None = None
-        self._lock = storage.lock  # the next writer's thread may ask while the user polls
-        self._take_if_written()
-
-    def poll(self) -> bool:
-        """Whether the writer has finished. If it has, take the snapshot."""
-        if not self.is_taken:
-            with self._lock:
-                self._take_if_written()
-        return self.is_taken
-
-    def _take_if_written(self) -> None:
-        write, values = self._write, self._values
-        if self.is_taken or values is None or not (write is None or write.done):
-            return
-        try:
-            if write is not None:
-                write.wait()  # returns at once, or raises the writer's error
-            self._values = self._snapshots.of(values)
-        except Exception as error:
-            self._failure = error
-        self._write, self.is_taken = None, True
-
-    @property
-    def behind(self) -> tuple[Fence, ...]:
-        """The writer, if the snapshot still waits for it."""
-        write = self._write
-        return () if write is None else (write,)
-
-    @property
-    def done(self) -> bool:
-        """Whether the snapshot is taken. Never blocks."""
-        return self.poll()
-
-    def wait(self) -> None:
-        """Block until the snapshot is taken."""
-        write = self._write
-        if write is not None:
-            with suppress(Exception):  # values() raises the error
-                write.wait()
-        self.poll()
-
-    def values(self) -> Array:
-        """Return the snapshot, once: the download does not keep it. Raises the writer's error."""
-        if self._failure is not None:
-            raise self._failure
-        values, self._values = self._values, None
-        assert self.is_taken and values is not None, "values() before poll(), or twice"
-        return values
-
-
-_locking = new_lock()
-
-
-def lock_all(storages: Sequence[HostStorage]) -> None:
-    """Acquire the locks of all storages; the caller releases them. Threads that want several locks take turns, so that
-    no two threads wait for each other.
-    """
-    with _locking:
-        for storage in storages:
-            storage.lock.acquire()
-
-
-def begin_job(
-    begin: Callable[[list[Fence], list[Fence]], Job],
-    sources: Sequence[HostStorage],
-    targets: Sequence[HostStorage],
-) -> Job:
-    """Begin a job that reads `sources` and writes `targets`.
-
-    `begin` receives the fences whose work the job needs, and the fences that must only finish before it. Later users of
-    the storages wait for the job. The locks of all storages are held from the collection of fences to the begin.
-    """
-    together = [*sources, *targets]
-    lock_all(together)
-    try:
-        needed = [storage.write for storage in sources if storage.write is not None]
-        job = begin(needed, [fence for storage in targets for fence in storage.fences])
-        for storage in sources:
-            storage.reads = [fence for fence in storage.reads if not fence.done]
-            storage.reads.append(job)
-        for storage in targets:
-            storage.write, storage.reads = job, []
-    finally:
-        for storage in together:
-            storage.lock.release()
-    return job

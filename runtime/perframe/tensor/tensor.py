@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,8 +16,10 @@ from perframe.tensor.arithmetic import NoArithmetic
 from perframe.tensor.drawing import drawn
 from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape
 from perframe.tensor.frames import BRIEF, current_frame
-from perframe.tensor.readback import Pending, Readback
-from perframe.tensor.storage import HostStorage, Storage
+from perframe.tensor.placing import places
+from perframe.tensor.protocol import Storage
+from perframe.tensor.readback import Readback
+from perframe.tensor.storage import HostStorage
 
 
 class Tensor(NoArithmetic):
@@ -34,9 +37,11 @@ class Tensor(NoArithmetic):
         self.dtype = DataType.of(array.dtype)
         self._storage: Storage | None = HostStorage(self.shape, self.dtype)
         self._storage.upload(array)
-        self._request: Pending | None = None
-        self._released = False
+        self._request, self._polled, self._released = None, math.nan, False
         self.name = ""
+
+    _request: Readback | None  # the last one, until the values are replaced
+    _polled: float  # the storage's `changes` when the request was found done; NaN, which equals nothing, before
 
     @classmethod
     def over(cls, storage: Storage | None, shape: Sequence[int], dtype: DataType, name: str = "") -> Tensor:
@@ -44,7 +49,8 @@ class Tensor(NoArithmetic):
         tensor = cls.__new__(cls)
         tensor.shape = shape if type(shape) is TensorShape else TensorShape(shape)
         tensor.dtype, tensor.name = dtype, name
-        tensor._storage, tensor._request, tensor._released = storage, None, False
+        tensor._storage, tensor._released = storage, False
+        tensor._request, tensor._polled = None, math.nan
         return tensor
 
     @classmethod
@@ -88,27 +94,72 @@ class Tensor(NoArithmetic):
         self._storage = storage
 
     def pin_like(self, storage: Storage) -> Storage:
-        """Move the data to `storage`'s backend. Blocks if values must go from a GPU through the host.
+        """Move the data to `storage`'s backend, unless it is there. Blocks if values must go through the host.
 
         Raises ClosedError after release().
         """
         if self._released:
             raise self._closed_error()
-        target = storage.like(self.shape, self.dtype)
+        if self._storage is not None and storage.is_beside(self._storage):
+            return self.data_on_backend
+        return self._move(storage.like(self.shape, self.dtype))
+
+    def pin(self, backend: str, ctx: Any = None) -> Storage:
+        """Move the data to a backend, unless it is there, and return the storage. Blocks if it comes from a GPU.
+
+        `backend` and `ctx` are those of a Worker: without `ctx`, a GPU means this thread's headless context. Tensors
+        that share the storage keep the old one. Raises InputError, BackendError and ClosedError.
+        """
+        place = places.choose(backend, ctx)
+        storage = None if self._released else self._storage
+        if place is BackendType.CPU:
+            is_there = storage is not None and storage.backend_type is place
+            return (
+                self.data_on_backend if is_there or self._released else self._move(HostStorage(self.shape, self.dtype))
+            )
+        return self.pin_like(places.allocate(place, ctx, (), self.dtype))
+
+    def to(self, backend: str, ctx: Any = None) -> Tensor:
+        """Return this tensor if its data is on a backend, and otherwise a copy there. Blocks if it comes from a GPU.
+
+        `backend` and `ctx` are those of `pin`.
+        """
+        copy = Tensor.over(self.data_on_backend, self.shape, self.dtype, self.name)
+        copy._request, copy._polled = self._request, self._polled
+        return self if copy.pin(backend, ctx) is self._storage else copy
+
+    def _move(self, target: Storage) -> Storage:
         if self._storage is not None:
             target.upload(self.download_to_array())
-        self._storage = target
+        self._storage, self._request = target, None
         return target
 
-    def upload(self, array: ArrayLike) -> None:
-        """Overwrite the values. Raises InputError where the array's shape or dtype differs from the tensor's."""
+    def upload(self, array: ArrayLike, at: Sequence[int] | None = None) -> None:
+        """Overwrite the values; with `at`, those of the block that begins at this index. Other values stay.
+
+        Raises InputError if the dtype differs from the tensor's, or the shape, or if the block does not fit.
+        """
         values = np.asarray(array)
-        if values.shape != tuple(self.shape) or DataType.of(values.dtype) is not self.dtype:
+        begin = () if at is None else tuple(at)
+        fits = values.shape == tuple(self.shape) if at is None else self._holds(values.shape, begin)
+        if not fits or DataType.of(values.dtype) is not self.dtype:
+            where = "" if at is None else f" at {begin}"
             raise InputError(
-                f"tensor {self.name!r} is {self.dtype} {self.shape}, and cannot take {values.dtype} {values.shape}: "
-                "convert or reshape the array first"
+                f"tensor {self.name!r} is {self.dtype} {self.shape}, and cannot take {values.dtype} "
+                f"{values.shape}{where}: convert or reshape the array first"
             )
-        self.data_on_backend.upload(values)
+        if at is None:
+            self.data_on_backend.upload(values)
+        else:
+            self.data_on_backend.upload_part(values, begin, self.shape)
+        self._request = None
+
+    def _holds(self, part: Sequence[int], at: Sequence[Any]) -> bool:
+        """Whether a block lies within the tensor. Both have a number for each dim."""
+        if len(part) != len(self.shape) or len(at) != len(self.shape):
+            return False
+        numbers = all(isinstance(begin, (int, np.integer)) for begin in at)
+        return numbers and all(b >= 0 and b + n <= dim for b, n, dim in zip(at, part, self.shape, strict=True))
 
     def reshape(self, shape: Sequence[int]) -> Tensor:
         """Return a tensor that shares this storage and has another shape (one dim may be -1)."""
@@ -122,32 +173,63 @@ class Tensor(NoArithmetic):
 
     def readback_request(self) -> Readback:
         """Begin a download and return at once; poll `.done`."""
-        self._request = self.data_on_backend.request(self.shape, self.dtype)
-        return Readback(self._request, self.name)  # the tensor does not keep the result
+        self._request = Readback(self.data_on_backend.request(self.shape, self.dtype), self.name)
+        self._polled = math.nan
+        return self._request
 
     def is_readback_request_done(self) -> bool:
-        """Whether the last `readback_request()` has arrived; False without a request."""
-        return self._request is not None and self._request.poll()
+        """Whether the last `readback_request()` has arrived; False without a request, or after an `upload`.
+
+        Once it returns True, `download_to_array` and `readback_and_clone` return the requested values and never wait,
+        until the tensor is written again.
+        """
+        if self._request is None or not self._request.done:
+            return False
+        self._request.share()
+        self._polled = math.nan if self._storage is None else self._storage.changes
+        return True
+
+    def _requested(self, storage: Storage) -> Array | None:
+        """The values of a request that was found done, if the storage was not written since."""
+        return self._request.shared if self._request is not None and self._polled == storage.changes else None
 
     def download_to_array(self) -> Array:
-        """Return a copy of the values as an ndarray. Blocks until the values exist."""
+        """Return a copy of the values as an ndarray. Blocks until the values exist, unless
+        `is_readback_request_done()` has returned True for them.
+        """
         storage, call = self.data_on_backend, "Tensor.download_to_array()"
+        requested = self._requested(storage)
+        if requested is not None:
+            return requested.copy()
         if storage.backend_type is not BackendType.CPU:
             current_frame().blocking(call)
             return storage.download(self.shape, self.dtype)
-        began = perf_counter()
-        array = storage.download(self.shape, self.dtype)
-        if perf_counter() - began > BRIEF:
-            current_frame().blocking(call)
-        return array
+        with _reported(call):
+            return storage.download(self.shape, self.dtype)
 
     def numpy(self) -> Array:
-        """Return a copy of the values as an ndarray, like `download_to_array`. Blocks until the values exist."""
+        """Return a copy of the values as an ndarray, like `download_to_array`. Blocks as that does."""
         return self.download_to_array()
 
+    def download_to_native_array(self, writable: bool = False) -> Array:
+        """Return the values of a tensor on the CPU without a copy: an array over its memory, read-only unless
+        `writable`. Later runs and uploads change it. Blocks until the values exist, and with `writable` until no job
+        uses them; schedule no run with the tensor while you write. Of a tensor on a GPU it is a copy, and `writable`
+        raises InputError.
+        """
+        if self.backend_type is not BackendType.CPU:
+            if writable:
+                self._require_host("download_to_native_array(writable=True)")
+            array = self.download_to_array()
+            array.flags.writeable = False
+            return array
+        with _reported("Tensor.download_to_native_array()"):
+            return self._on_host.native(self.shape, self.dtype, writable)
+
     def readback_and_clone(self) -> Tensor:
-        """Return a copy in host memory that the caller owns. Blocks until the values exist."""
-        return Tensor(self.download_to_array(), self.dtype)
+        """Return a copy in host memory that the caller owns. Blocks as `download_to_array` does."""
+        requested = self._requested(self.data_on_backend)
+        return Tensor(self.download_to_array() if requested is None else requested, self.dtype)
 
     async def readback_and_clone_async(self) -> Tensor:
         """Return a copy in host memory, without blocking: await it in the host's loop or in asyncio."""
@@ -187,11 +269,14 @@ class Tensor(NoArithmetic):
         self._require_host("__dlpack_device__")
         return (1, 0)  # kDLCPU
 
-    def _require_host(self, protocol: str) -> None:
+    def _require_host(self, call: str, instead: str = "call numpy() to wait, or readback_request()") -> None:
         if self.backend_type is not BackendType.CPU:
-            raise InputError(
-                f"{protocol} would block on {self.backend_type}: call numpy() to wait, or readback_request()"
-            )
+            raise InputError(f"{call} would block on {self.backend_type}: {instead}")
+
+    @property
+    def _on_host(self) -> HostStorage:
+        """The storage of a tensor on the CPU."""
+        return cast(HostStorage, self.data_on_backend)
 
     def __len__(self) -> int:
         """The first dim. Raises TypeError for a tensor without dims."""
@@ -204,9 +289,42 @@ class Tensor(NoArithmetic):
         return True
 
     def __getitem__(self, index: Any) -> Any:
-        """Return items as an ndarray or a number. Raises InputError for a tensor on a GPU: each access would wait."""
+        """Return a copy of items: an ndarray, or a number. Blocks until the values exist.
+
+        Raises InputError for a tensor on a GPU: each access would wait.
+        """
         self._require_host("indexing")
-        return self.download_to_array()[index]
+        with _reported("indexing of a Tensor"):
+            return self._on_host.items(index, self.shape, self.dtype)
+
+    def __setitem__(self, index: Any, values: Any) -> None:
+        """Write items, as in an array of NumPy. Blocks until no job uses the old values.
+
+        Raises InputError for a tensor on a GPU, which takes upload(array, at=...), and for values that do not fit.
+        """
+        self._require_host("assignment to items", "call upload(array, at=index)")
+        try:
+            self._on_host.assign(index, self._converted(values), self.shape)
+        except ValueError as error:
+            raise InputError(f"tensor {self.name!r} {self.shape} cannot take these items: {error}") from None
+        self._request = None
+
+    def _converted(self, values: Any) -> Array:
+        """Values for items, in the tensor's dtype. Floats may be rounded; other values must not change."""
+        given, wanted = np.asarray(values), self.dtype
+        if wanted is DataType.STRING or given.dtype.kind in "OUSc":
+            fits = given.dtype.kind in "US" if wanted is DataType.STRING else given.dtype.kind == wanted.numpy.kind
+            converted = given.astype(wanted.numpy) if fits else given
+        else:
+            with np.errstate(invalid="ignore"):  # NaN as an integer: the comparison finds it
+                converted = given.astype(wanted.numpy)
+            fits = wanted.is_float or bool(np.array_equal(converted, given))
+        if not fits:
+            raise InputError(
+                f"tensor {self.name!r} is {wanted} {self.shape}, and cannot hold these {given.dtype} items: "
+                "convert them first"
+            )
+        return converted
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the first dim of a copy. Raises InputError for a tensor on a GPU."""
@@ -221,6 +339,15 @@ class Tensor(NoArithmetic):
 
     def __repr__(self) -> str:
         return f"Tensor({self.name + ': ' if self.name else ''}{self.dtype} {self.shape} on {self.backend_type})"
+
+
+@contextmanager
+def _reported(call: str) -> Iterator[None]:
+    """Report a call that waited for the CPU within a frame."""
+    began = perf_counter()
+    yield
+    if perf_counter() - began > BRIEF:
+        current_frame().blocking(call)
 
 
 def _unpickled(array: Array, name: str) -> Tensor:

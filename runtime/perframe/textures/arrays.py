@@ -6,8 +6,11 @@ import numpy as np
 
 from perframe.errors import InputError
 from perframe.tensor import Array, DataType
-from perframe.textures.parameters import Dims, drawing_params, filter_weights, is_filtered, rows_of, sampling_params
+from perframe.textures.layout import BATCH, CHANNELS, HEIGHT, WIDTH, Dims, axes_of, shape_of
+from perframe.textures.parameters import drawing_params, filter_weights, is_filtered, rows_of, sampling_params
 from perframe.textures.transform import WHOLE_RANGES, TextureTransform
+
+_PICTURE = HEIGHT + WIDTH + CHANNELS  # the axes of an array that is a picture
 
 
 def as_picture(array: Array) -> Array:
@@ -52,7 +55,7 @@ def sample(picture: Array, how: TextureTransform, dims: Dims, dtype: DataType) -
         whole = np.rint(result * 255 + low)
         result = np.where(whole > low, np.minimum(whole, high), low)  # low stands for NaN, too
     result = result.astype(dtype.numpy, copy=False)
-    return result if how.layout == "NHWC" else np.ascontiguousarray(result.transpose(2, 0, 1))
+    return np.ascontiguousarray(result.transpose([_PICTURE.index(axis) for axis in axes_of(how.layout, 3)]))
 
 
 def _filtered(picture: Array, how: TextureTransform, size: tuple[int, int], dims: Dims) -> Array:
@@ -126,11 +129,10 @@ _OPPOSITE = {"none": "none", "srgb_to_linear": "linear_to_srgb", "linear_to_srgb
 
 
 @np.errstate(invalid="ignore", over="ignore")
-def paint(values: Array, picture: Array, how: TextureTransform, dims: Dims) -> None:
-    """`TextureConverter.to_texture` for an array: draw a tensor's values into it."""
-    channels, height, width = dims
-    image = values.reshape((height, width, channels) if how.layout == "NHWC" else (channels, height, width))
-    image = image if how.layout == "NHWC" else image.transpose(1, 2, 0)
+def paint(values: Array, picture: Array, how: TextureTransform, dims: Dims, batch: int = 1, index: int = 0) -> None:
+    """`TextureConverter.to_texture` for an array: draw a tensor's values into it, those of one picture of a batch."""
+    whole = values.reshape(shape_of(how.layout, dims, batch))
+    image = whole.transpose([how.layout.index(axis) for axis in BATCH + _PICTURE])[index]
     dtype = DataType.of(values.dtype)
     params, (x, y, w, h) = drawing_params(how, (picture.shape[1], picture.shape[0]), dims, dtype)
     columns, rows = np.arange(x, x + w), np.arange(y, y + h)
@@ -149,8 +151,11 @@ def paint(values: Array, picture: Array, how: TextureTransform, dims: Dims) -> N
         if source >= 0:
             colors[..., target] = sampled[..., source] * params["factor"][target] + params["mean"][target]
     colors = _converted(colors, _OPPOSITE[how.color_conversion])
+    for target, source in enumerate(params["swizzle"]):
+        if source < 0:
+            colors[..., target] = params["blank"][target]
     if picture.dtype == np.uint8:
         colors = np.rint(np.where(colors > 0, np.minimum(colors, 1), 0) * 255)  # 0 stands for NaN, too
     for target in range(picture.shape[2]):
-        if "rgba"[target] in how.write_mask:
+        if "rgba"[target] in how.write_mask or how.masked_color is not None:
             picture[rows[:, None], columns, target] = colors[..., target]

@@ -6,6 +6,7 @@ It is one pass, or two where a filter resamples.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,8 @@ from perframe.graphics import GLContext
 from perframe.tensor import Array, BackendType, Storage, Tensor
 from perframe.tensor.frames import current_frame
 from perframe.textures.arrays import as_picture, as_target, paint, sample
+from perframe.textures.layout import BATCH, Dims, shape_of
 from perframe.textures.parameters import (
-    Dims,
     drawing_params,
     filter_params,
     filter_weights,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 Transforms = TextureTransform | Sequence[TextureTransform] | None
 
 
+_DTYPES = {"f1": np.uint8, "f2": np.float16, "f4": np.float32}  # by moderngl's names
 _STAY_ON_GPU = "the pixels must leave the GPU; with a worker on gpu_compute or gpu_pixel they stay there"
 
 
@@ -50,8 +52,19 @@ class TextureConverter:
         self._closed = False
         self._backend = backend_type_of(backend, ctx) if backend is not None else None
 
-    def to_tensor(self, texture: Any, tensor: Tensor, transform: Transforms = None) -> Tensor:
+    def to_tensor(
+        self,
+        texture: Any,
+        tensor: Tensor | None = None,
+        transform: Transforms = None,
+        *,
+        size: tuple[int, int] | None = None,
+        channels: int | None = None,
+    ) -> Tensor:
         """Sample a texture into a tensor without leaving the GPU, and return the tensor.
+
+        Without a tensor a new one of float32 is made. `size` is its width and height, by default those of the region or
+        the texture. `channels` are by default those of the texture, or of the swizzle. Do not do so in each frame.
 
         A tensor's first row is the picture's top. Unless the transform has a `coord_origin`, a texture attached to a
         framebuffer is read from the bottom, as GL draws, and any other texture or array from the top, as pictures are
@@ -62,24 +75,57 @@ class TextureConverter:
         """
         self._check_open()
         texture = self._many(texture)
+        if tensor is None:
+            tensor = self._new_tensor(texture, transform, size, channels)
+        elif size is not None or channels is not None:
+            raise InputError("size and channels are for a new tensor: this one has a shape already")
         if not isinstance(texture, list):
             return self._fill(texture, tensor, _transform(transform))
         hows = _transforms(transform, len(texture))
         for how in hows:
             how.dims(tensor, len(texture))
-        items = [Tensor.empty(tensor.shape[1:], tensor.dtype) for _ in texture]
+        axis = hows[0].layout.index(BATCH)
+        shape = tensor.shape[:axis] + tensor.shape[axis + 1 :]
+        items = [Tensor.empty(shape, tensor.dtype) for _ in texture]
         if all(isinstance(picture, np.ndarray) for picture in texture):
             for picture, item, how in zip(texture, items, hows, strict=True):
                 self._fill(picture, item, how)
-            tensor.upload(np.stack([item.download_to_array() for item in items]))
+            tensor.upload(np.stack([item.download_to_array() for item in items], axis))
             return tensor
         passes, target = self._require_passes(), self._storage(tensor)
         for index, (picture, item, how) in enumerate(zip(texture, items, hows, strict=True)):
             item.set_storage(passes.own_storage(item, target.backend_type, index))
             self._fill(picture, item, how)
-        passes.join([item.data_on_backend for item in items], items[0], tensor, target)
+        inner = math.prod(tensor.shape[axis + 1 :])
+        passes.join([item.data_on_backend for item in items], items[0], tensor, target, inner)
         self._bring(tensor, target)
         return tensor
+
+    def _new_tensor(
+        self, texture: Any, transform: Transforms, size: tuple[int, int] | None, channels: int | None
+    ) -> Tensor:
+        """A tensor without storage for a picture, or for the pictures of a list, which have one size."""
+        pictures = texture if isinstance(texture, list) else [texture]
+        hows = _transforms(transform, len(pictures)) if isinstance(texture, list) else [_transform(transform)]
+        sizes, held = set(), 0
+        for picture, how in zip(pictures, hows, strict=True):
+            own, count = self._form(picture)
+            sizes.add(own if how.region is None else (round(how.region[2]), round(how.region[3])))
+            held = max(held, count if how.swizzle == "rgba" else len(how.swizzle))
+        if size is None and len(sizes) > 1:
+            raise InputError(f"the pictures have different sizes, {sorted(sizes)}: give size=(width, height)")
+        width, height = _size(size or sizes.pop())
+        batch = len(pictures) if isinstance(texture, list) else 1
+        return Tensor.empty(shape_of(hows[0].layout, (held if channels is None else channels, height, width), batch))
+
+    def _form(self, picture: Any) -> tuple[tuple[int, int], int]:
+        """The width and height of a picture, and its channels."""
+        if isinstance(picture, np.ndarray):
+            array = as_picture(picture)
+            return (array.shape[1], array.shape[0]), array.shape[2]
+        passes = self._require_passes()
+        picture = passes.readable(picture)
+        return passes.texture_size(picture), passes.channels(picture)
 
     def _many(self, texture: Any) -> Any:
         """The pictures of a batch as a list; a single texture unchanged."""
@@ -114,7 +160,8 @@ class TextureConverter:
         return how
 
     def _bring(self, tensor: Tensor, target: Storage) -> None:
-        """Download what was computed on the GPU for a tensor on the CPU."""
+        """End a pass into `target`: download the values if the tensor lies on the CPU."""
+        target.changes += 1
         if tensor.backend_type is BackendType.CPU:
             current_frame().blocking("TextureConverter.to_tensor() into a tensor on the CPU", _STAY_ON_GPU)
             tensor.upload(target.download(tensor.shape, tensor.dtype))
@@ -130,15 +177,31 @@ class TextureConverter:
             raise InputError(f"upload takes a picture as an array, not {type(picture).__name__}")
         self._require_passes().upload(as_picture(picture), texture)
 
-    def to_texture(self, tensor: Tensor, texture: Any, transform: Transforms = None) -> None:
-        """Draw a tensor into a texture, or into the transform's region of it. Sizes may differ.
+    def to_texture(
+        self,
+        tensor: Tensor,
+        texture: Any = None,
+        transform: Transforms = None,
+        *,
+        size: tuple[int, int] | None = None,
+        dtype: str = "f1",
+    ) -> Any:
+        """Draw a tensor into a texture, or into the transform's region of it, and return the texture. Sizes may differ.
+
+        Without a texture a new one is made, or a list of them for a batch of several. `size` is by default the tensor's
+        width and height, and moderngl's `dtype` is "f1", "f2" or "f4". It has one, two or four channels. Release it
+        yourself. Without a GL context it is an array.
 
         Unless the transform has a `coord_origin`, the tensor's top goes to the last row of a texture attached to a
         framebuffer, as GL draws, and to the first row of any other. A batch is drawn into a list of textures or arrays,
         or into all layers of a texture array. Raises InputError.
         """
         self._check_open()
-        texture = self._many(texture)
+        if texture is None:
+            texture = self._new_textures(tensor, transform, size, dtype)
+        elif size is not None:
+            raise InputError("size is for a new texture: this one has a size already")
+        given, texture = texture, self._many(texture)
         many = isinstance(texture, list)
         targets = texture if many else [texture]
         hows = _transforms(transform, len(targets)) if many else [_transform(transform)]
@@ -155,9 +218,32 @@ class TextureConverter:
         for index, (target, place, how, each) in enumerate(zip(targets, places, hows, dims, strict=True)):
             if isinstance(place, np.ndarray):
                 values = tensor.download_to_array() if values is None else values
-                paint(values.reshape(len(targets), -1)[index], place, how, each)
+                paint(values, place, how, each, len(targets), index)
             else:
-                self._draw(tensor, target, how, place, each, index=index)
+                self._draw(tensor, target, how, place, each, batch=len(targets), index=index)
+        return given
+
+    def _new_textures(self, tensor: Tensor, transform: Transforms, size: tuple[int, int] | None, dtype: str) -> Any:
+        """Textures, or arrays without a context, for a tensor: one, or a list for several pictures."""
+        if dtype not in _DTYPES:
+            raise InputError(f"dtype is one of {', '.join(_DTYPES)}, not {dtype!r}")
+        order = (transform[0] if isinstance(transform, Sequence) and transform else _transform(transform)).layout
+        is_batch = isinstance(tensor, Tensor) and len(tensor.shape) == 4
+        count = tensor.shape[order.index(BATCH)] if is_batch else 1
+        hows = _transforms(transform, count) if count > 1 else [_transform(transform)]
+        made: list[Any] = []
+        for how in hows:
+            channels, height, width = how.dims(tensor, count if count > 1 else None)
+            across, down = _size(size or (width, height))
+            if how.broadcast or how.masked_color is not None:
+                channels = 4
+            elif how.swizzle != "rgba":
+                channels = 1 + max(map("rgba".index, how.swizzle[:channels]))
+            if self._passes is None:
+                made.append(np.zeros((down, across, channels), _DTYPES[dtype]))
+            else:
+                made.append(self._passes.new_texture((across, down), channels, dtype))
+        return made if count > 1 else made[0]
 
     def render_to_screen(
         self,
@@ -188,6 +274,7 @@ class TextureConverter:
         size: tuple[int, int],
         dims: Dims,
         viewport: tuple[int, int, int, int] | None = None,
+        batch: int = 1,
         index: int = 0,
     ) -> None:
         passes = self._require_passes()
@@ -197,12 +284,12 @@ class TextureConverter:
             return  # a minimized window has no pixels
         if tensor.backend_type is BackendType.CPU:
             storage.upload(tensor.download_to_array())
-        params, region = drawing_params(how, size, dims, tensor.dtype)
-        params["first"] = index * dims[0] * dims[1] * dims[2]
+        params, region = drawing_params(how, size, dims, tensor.dtype, batch, index)
         offset = viewport[:2] if viewport else (0, 0)
         x, y, width, height = region
         area = (offset[0] + x, offset[1] + y, width, height)
-        passes.draw(tensor, storage, target, params, area, offset, [name in how.write_mask for name in "rgba"])
+        written = [name in how.write_mask or how.masked_color is not None for name in "rgba"]
+        passes.draw(tensor, storage, target, params, area, offset, written)
 
     def _storage(self, tensor: Tensor) -> Storage:
         """The tensor's GPU storage. For a tensor on the CPU it is a stand-in."""
@@ -268,3 +355,11 @@ def _area(viewport: Any) -> tuple[int, int, int, int]:
         raise InputError(f"a viewport is x, y, width and height in whole pixels, not {viewport!r}")
     x, y, width, height = map(int, viewport)
     return x, y, width, height
+
+
+def _size(given: Any) -> tuple[int, int]:
+    """A width and a height. Raises InputError."""
+    whole = isinstance(given, Sequence) and all(isinstance(number, (int, np.integer)) for number in given)
+    if not whole or len(given) != 2 or min(given) < 1:
+        raise InputError(f"size is a width and a height in pixels, not {given!r}")
+    return int(given[0]), int(given[1])

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from perframe.tensor import DataType
 from perframe.textures.filters import FILTERS, FilterWeights, weights
-from perframe.textures.transform import CHANNELS, COLOR_CONVERSIONS, WHOLE_RANGES, PictureMap, TextureTransform
+from perframe.textures.layout import BATCH, CHANNELS, HEIGHT, WIDTH, Dims, steps_of
+from perframe.textures.transform import COLOR_CONVERSIONS, WHOLE_RANGES, PictureMap, TextureTransform
 
-Dims = tuple[int, int, int]  # channels, height, width
 _DIRECT = {"nearest": 0, "linear": 1, "mipmap": 2}
 _GRID = 1 << 16  # parts of a pixel: finer places of a region are rounded
 _MOST = 1 << 31  # shaders compute with 32 bits
@@ -81,26 +81,39 @@ def _element_params(how: TextureTransform, box: tuple[int, ...], dims: Dims, dty
         "channels": channels,
         "height": height,
         "width": width,
-        "channels_last": int(how.layout == "NHWC"),
+        "steps": _steps(how, dims),
         "color_conversion": COLOR_CONVERSIONS.index(how.color_conversion),
         "lowest": float(WHOLE_RANGES.get(dtype, (0, 0))[0]),
     }
 
 
+def _steps(how: TextureTransform, dims: Dims, batch: int = 1) -> tuple[int, ...]:
+    """The elements from one column, row, channel and picture to the next."""
+    steps = steps_of(how.layout, dims, batch)
+    return tuple(steps[axis] for axis in (WIDTH, HEIGHT, CHANNELS, BATCH))
+
+
 def drawing_params(
-    how: TextureTransform, size: tuple[int, int], dims: Dims, dtype: DataType
+    how: TextureTransform, size: tuple[int, int], dims: Dims, dtype: DataType, batch: int = 1, index: int = 0
 ) -> tuple[dict[str, Any], tuple[int, int, int, int]]:
-    """The parameters of the drawing pass, and the pixels that it covers: x, y from the first texel, width, height."""
+    """The parameters of the pass that draws one picture of a batch, by its index, and the pixels that it covers: x, y
+    from the first texel, width, height.
+    """
     channels, height, width = dims
     placed = how.place(size, height, width)
     (x, y, w, h), (left, top, wide, high), (across, down) = placed.region, placed.box, placed.scale
     flipped = how.coord_origin == "bottom_left"
     first = size[1] - y - h if flipped else y
     swizzle = [channels - 1 if how.broadcast else -1] * 4
-    for index, name in enumerate(how.swizzle[:channels]):
-        swizzle[CHANNELS.index(name)] = index
+    for channel, name in enumerate(how.swizzle[:channels]):
+        swizzle["rgba".index(name)] = channel
     if channels == 1 and how.swizzle == "rgba":  # gray
         swizzle[:3] = [0, 0, 0]
+    blank, steps = [0.0, 0.0, 0.0, 1.0], _steps(how, dims, batch)
+    if how.masked_color is not None:
+        masked = [channel for channel, name in enumerate("rgba") if name not in how.write_mask]
+        for channel in masked:
+            swizzle[channel], blank[channel] = -1, how.masked_color[channel]
     means, deviations = map(how.each, how.normalization())
     params = {
         "origin": (x - left * across, first + h + top * down if flipped else first - top * down),
@@ -109,11 +122,10 @@ def drawing_params(
         "swizzle": swizzle,
         "mean": [means[c] if c >= 0 else 0.0 for c in swizzle],
         "factor": [deviations[c] if c >= 0 else 0.0 for c in swizzle],
-        "first": 0,
+        "blank": blank,
+        "first": index * steps[3],
         "channels": channels,
-        "height": height,
-        "width": width,
-        "channels_last": int(how.layout == "NHWC"),
+        "steps": steps,
         "smooth_": int(how.resample != "nearest"),
         "color_conversion": -COLOR_CONVERSIONS.index(how.color_conversion) % 3,  # the opposite
         "lowest": float(WHOLE_RANGES.get(dtype, (0, 0))[0]),

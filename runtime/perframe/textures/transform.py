@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from perframe.errors import InputError
 from perframe.tensor import Array, DataType, Tensor
+from perframe.textures import layout as layouts
 from perframe.textures.filters import FILTERS
 
 CHANNELS = "rgba"
@@ -20,7 +21,6 @@ RESAMPLING = ("linear", "nearest", "mipmap", *FILTERS)
 COLOR_CONVERSIONS = ("none", "srgb_to_linear", "linear_to_srgb")
 ALIGNMENTS = ("center", "top_left")
 ORIGINS = ("top_left", "bottom_left")
-LAYOUTS = ("NCHW", "NHWC")
 # A tensor of these holds integers: 255 times a value, from the lowest to the highest.
 WHOLE_RANGES = {DataType.UINT8: (0, 255), DataType.INT8: (-128, 127)}
 
@@ -45,13 +45,15 @@ class TextureTransform:
     - `swizzle`: the texture's channel for each channel of the tensor: "rgba" (the default), "bgr", "a", ...
     - `broadcast`: repeat the last channel where one side has more. A swizzle "r" then fills three channels of a tensor,
       and a tensor of one channel is drawn into all four channels of a texture.
-    - `write_mask`: the texture's channels that drawing may change: "rgba" (the default), "rgb", "a", ...
+    - `write_mask`: the texture's channels that get the tensor's values: "rgba" (the default), "rgb", "a", ... Drawing
+      leaves the others unchanged, or sets them to `masked_color`: one number, or r, g, b, a, as the texture holds them.
     - `coord_origin`: where in the picture the texture's first row of texels lies. "top_left": at the top, as in an
       uploaded array. "bottom_left": at the bottom, as GL draws. By default "bottom_left" for a texture that a
       framebuffer draws into, and "top_left" for anything else (see TextureConverter.to_tensor).
     - `color_conversion`: convert colors, but not alpha: "srgb_to_linear", "linear_to_srgb", or "none" (the default). It
       comes after resampling and before normalization. Drawing undoes it.
-    - `layout`: the tensor's layout, "NCHW" (the default) or "NHWC".
+    - `layout`: the order of the tensor's dims: "NCHW" (the default), "NHWC", or another order of these letters. N is
+      left out for a tensor of rank 3.
 
     Raises InputError for values that do not fit.
     """
@@ -66,6 +68,7 @@ class TextureTransform:
     swizzle: str
     broadcast: bool
     write_mask: str
+    masked_color: tuple[float, ...] | None
     coord_origin: str | None
     color_conversion: str
     layout: str
@@ -83,6 +86,7 @@ class TextureTransform:
         swizzle: str = "rgba",
         broadcast: bool = False,
         write_mask: str = "rgba",
+        masked_color: float | Sequence[float] | None = None,
         coord_origin: str | None = None,
         color_conversion: str = "none",
         layout: str = "NCHW",
@@ -90,7 +94,7 @@ class TextureTransform:
         checked = {
             "region": None if region is None else _region(region),
             "resample": _one_of("resample", resample, RESAMPLING),
-            "letterbox": None if letterbox is None else _color(letterbox),
+            "letterbox": None if letterbox is None else _color("letterbox", letterbox, 3),
             "letterbox_align": _one_of("letterbox_align", letterbox_align, ALIGNMENTS),
             "mean": _floats("mean", mean),
             "std": _floats("std", std),
@@ -98,9 +102,10 @@ class TextureTransform:
             "swizzle": _channels("swizzle", swizzle),
             "broadcast": bool(broadcast),
             "write_mask": _channels("write_mask", write_mask),
+            "masked_color": None if masked_color is None else _color("masked_color", masked_color, 4),
             "coord_origin": None if coord_origin is None else _one_of("coord_origin", coord_origin, ORIGINS),
             "color_conversion": _one_of("color_conversion", color_conversion, COLOR_CONVERSIONS),
-            "layout": _one_of("layout", layout, LAYOUTS),
+            "layout": layouts.layout(layout),
         }
         if range is not None and (checked["mean"], checked["std"]) != ((0.0,), (1.0,)):
             raise InputError("give range, or mean and std: both say how pixels become elements")
@@ -144,22 +149,26 @@ class TextureTransform:
         if not isinstance(tensor, Tensor):
             raise InputError(f"a texture is converted to or from a perframe.Tensor, not {type(tensor).__name__}")
         shape = tuple(tensor.shape)
-        if len(shape) == 4 and shape[0] == (batch or 1):
-            shape = shape[1:]
-        elif batch is not None:
+        has_batch = len(shape) == 4 and shape[self.layout.index(layouts.BATCH)] == (batch or 1)
+        if batch is not None and not has_batch:
             raise InputError(
                 f"{batch} pictures fill a tensor of rank 4 with a batch of {batch}; this is {tensor.shape}"
             )
         name = repr(tensor.name) if tensor.name else "this one"
-        if len(shape) != 3 or tensor.dtype not in (DataType.FLOAT32, DataType.FLOAT16, *WHOLE_RANGES):
+        if not (has_batch or len(shape) == 3) or tensor.dtype not in (
+            DataType.FLOAT32,
+            DataType.FLOAT16,
+            *WHOLE_RANGES,
+        ):
             raise InputError(
                 "a picture is a tensor of float32, float16, uint8 or int8, of rank 3, or of rank 4 with a batch of 1; "
                 f"{name} is {tensor.dtype} {tensor.shape}"
             )
-        channels, height, width = shape if self.layout == "NCHW" else (shape[2], shape[0], shape[1])
+        channels, height, width = layouts.dims_of(self.layout, shape)
         if not 1 <= channels <= 4 or not height or not width:
-            other, of_other = ("NHWC", shape[2]) if self.layout == "NCHW" else ("NCHW", shape[0])
-            advice = f'; layout="{other}" takes it as {other}' if 1 <= of_other <= 4 else ""
+            other = "NHWC" if self.layout == "NCHW" else "NCHW"
+            fits = 1 <= layouts.dims_of(other, shape)[0] <= 4
+            advice = f'; layout="{other}" takes it as {other}' if fits else ""
             raise InputError(
                 f"a picture has one to four channels, and pixels; {name} {tensor.shape} as {self.layout} has "
                 f"{channels} channels of {height} × {width} pixels{advice}"
@@ -185,7 +194,7 @@ class TextureTransform:
         shape = tuple(tensor.shape if isinstance(tensor, Tensor) else tensor)
         if len(shape) not in (3, 4) or not all(isinstance(dim, (int, np.integer)) and dim > 0 for dim in shape):
             raise InputError(f"a picture is a tensor of rank 3 or 4, and of known size, not {shape}")
-        rows, columns = shape[-2:] if self.layout == "NCHW" else shape[-3:-1]
+        _, rows, columns = layouts.dims_of(self.layout, shape)
         return self.place((width, height), rows, columns)
 
     def place(self, size: tuple[int, int], height: int, width: int) -> PictureMap:
@@ -237,12 +246,12 @@ def _region(given: Any) -> tuple[float, float, float, float]:
     return left, top, width, height
 
 
-def _color(given: Any) -> tuple[float, float, float]:
-    numbers = _each_number("letterbox", given)
-    if len(numbers) not in (1, 3):
-        raise InputError(f"letterbox is one number for gray, or three for r, g and b, not {given!r}")
-    red, green, blue = numbers if len(numbers) == 3 else numbers * 3
-    return red, green, blue
+def _color(what: str, given: Any, channels: int) -> tuple[Any, ...]:
+    numbers = _each_number(what, given)
+    if len(numbers) not in (1, channels):
+        several = "three for r, g and b" if channels == 3 else "four for r, g, b and a"
+        raise InputError(f"{what} is one number for gray, or {several}, not {given!r}")
+    return numbers if len(numbers) == channels else numbers * channels
 
 
 def _range(given: Any) -> tuple[float, float]:

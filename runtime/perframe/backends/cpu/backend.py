@@ -33,7 +33,7 @@ from perframe.ir.sizes.open_dims import Positions
 from perframe.ir.sizes.size import plain
 from perframe.ir.sizes.trace import Trace
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
-from perframe.tensor.storage import begin_job, lock_all
+from perframe.tensor.sharing import begin_job, lock_all
 
 _templates: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -44,7 +44,7 @@ class CpuBackend:
     backend_type = BackendType.CPU
     memory = BackendType.CPU
     precision = FULL
-    times_steps = False
+    times_steps = is_emulated = False
     traces_early = makes_constants = True
 
     def __init__(self) -> None:

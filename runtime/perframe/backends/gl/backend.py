@@ -110,12 +110,12 @@ class GLBackend:
     backend_type: BackendType
     max_elements: int
     stores_anywhere = False
-    times_steps = traces_early = False
+    times_steps = traces_early = is_emulated = False
     makes_constants = True
     timers: Callable[[Device, int], StepTimers] = QueryTimers  # what times the steps of a program
 
     def __init__(self, device: Device, precision: Precision = FULL) -> None:
-        self.device, self.precision = device, precision
+        self.device, self.precision, self.is_emulated = device, precision, device.is_software
         self.pool = Pool(self)
         self.size_math: SizeMath | None = None  # without it, plans follow no sizes
         self._clock = WorkClock(device)

@@ -26,7 +26,7 @@ from perframe.backends.gl.lowering.steps import (
 )
 from perframe.backends.gl.program.timers import CallTimers, system_clock
 from perframe.backends.gl.replay import CommandList, Name
-from perframe.backends.gl.storage.storage import GLStorage
+from perframe.backends.gl.storage.storage import GLStorage, runs_of
 from perframe.backends.gl.texels import SHEETS
 from perframe.backends.precision import FULL, Precision
 from perframe.backends.refit import SizeMath
@@ -86,10 +86,22 @@ class BufferStorage(GLStorage):
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`."""
+        self.changes += 1
         if self.glo and array.size:
             with self.device.using() as gl:
                 gl.glMemoryBarrier(_ALL_BARRIERS)  # an earlier dispatch may have written here
                 self.memory.write(to_gpu(array, self.is_half))
+
+    def upload_part(self, array: Array, at: Sequence[int], shape: Sequence[int]) -> None:
+        """Write a block of a tensor, run by run."""
+        self.changes += 1
+        begins, run = runs_of(array.shape, at, shape)
+        if self.glo and array.size:
+            rows = to_gpu(array, self.is_half).reshape(-1, run)
+            with self.device.using() as gl:
+                gl.glMemoryBarrier(_ALL_BARRIERS)
+                for begin, row in zip(begins, rows, strict=True):
+                    self.memory.write(row, offset=begin * self.element_bytes)
 
     def request(self, shape: Sequence[int], dtype: DataType) -> StagedReadback:
         """Copy the values to a staging buffer on the GPU, and set a fence."""
@@ -313,6 +325,7 @@ class ComputeBackend(GLBackend):
         """Copy a value from buffer to buffer."""
         assert isinstance(source, BufferStorage) and isinstance(target, BufferStorage)
         assert source.is_half == target.is_half
+        target.changes += 1
         names, size = (source.glo, target.glo), TensorShape(shape).size * source.element_bytes
         if size:
             with self.device.using() as gl:

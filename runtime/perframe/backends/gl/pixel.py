@@ -13,7 +13,8 @@ from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.context.state import TEXTURE_2D_ARRAY
 from perframe.backends.gl.lowering.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.replay import CommandList, Name
-from perframe.backends.gl.storage.storage import GLStorage
+from perframe.backends.gl.storage.storage import GLStorage, runs_of
+from perframe.backends.gl.storage.texel_writer import TexelWriter
 from perframe.backends.gl.texels import (
     SHEETS,
     count_texels,
@@ -107,12 +108,24 @@ class TextureStorage(GLStorage):
 
     def upload(self, array: Array) -> None:
         """Write the values of `array`."""
+        self.changes += 1
         if not self.glo or not array.size:
             return
         size = texture_size(array.size, self._shift)
         values = to_sheets(to_gpu(array, self.is_half), self._shift)
         with self.device.using():
             self.memory.write(values, viewport=(0, 0, 0, *size, SHEETS))
+
+    def upload_part(self, array: Array, at: Sequence[int], shape: Sequence[int]) -> None:
+        """Write a block of a tensor, run by run."""
+        self.changes += 1
+        begins, run = runs_of(array.shape, at, shape)
+        if self.glo and array.size:
+            rows = to_gpu(array, self.is_half).reshape(-1, run)
+            with self.device.using() as gl:
+                writer = TexelWriter(gl, self.memory, self.framebuffers.every, self.kind, self._shift)
+                for begin, row in zip(begins, rows, strict=True):
+                    writer.write(begin, row)
 
     def request(self, shape: Sequence[int], dtype: DataType) -> StagedReadback:
         """Copy the sheets to a pixel buffer on the GPU, one after the other, and set a fence."""
@@ -260,6 +273,7 @@ class PixelBackend(GLBackend):
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
         """Copy a value from texture to texture, sheet by sheet."""
         assert isinstance(source, TextureStorage) and isinstance(target, TextureStorage)
+        target.changes += 1
         size = TensorShape(shape).size
         area = (0, 0, *texture_size(size, self.device.texture_shift))
         with self.device.using() as gl:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from perframe.inspection.facts import LayerFacts
     from perframe.ir import Model
 
+LONGEST = 100  # characters of a text of the file
 FULLEST = 10  # layers that the report on memory lists
 
 
@@ -133,6 +134,12 @@ def show_memory(facts: MemoryFacts, console: Console) -> None:
     console.print("", live)
 
 
+def shortened(text: str) -> str:
+    """A text of the file on one line; its begin if it is long. `--json` has it whole."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}… ({len(text):,} characters)"
+
+
 def show(facts: ModelFacts, console: Console) -> None:
     """Print the report for a person."""
     from rich.text import Text
@@ -143,6 +150,8 @@ def show(facts: ModelFacts, console: Console) -> None:
     if facts.producer or facts.opsets:
         opsets = ", ".join(f"{domain} {version}" for domain, version in facts.opsets.items())
         console.print(Text(f"  made by {facts.producer or 'an unknown program'}, opset {opsets}"))
+    for name, text in facts.metadata.items():
+        console.print(Text(f"  {name}: {shortened(text)}"))
     for title, values in (("in", facts.inputs), ("out", facts.outputs)):
         for value in values:
             console.print(Text(f"  {title:4}{value.name}  {value.dtype} {shape_text(value.shape)}"))

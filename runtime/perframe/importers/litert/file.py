@@ -86,13 +86,34 @@ class GraphInfo:
 
 
 @dataclass(frozen=True)
+class Signature:
+    """What callers may run: a graph by its index, and the names of its inputs and outputs by tensor."""
+
+    key: str
+    graph: int
+    input_names: Mapping[int, str]
+    output_names: Mapping[int, str]
+
+
+@dataclass(frozen=True)
 class LiteRTFile:
-    """A file: its graphs, the first of which is the model, and the names of a signature by tensor."""
+    """A file: its graphs, the first of which is the model by default, and its signatures."""
 
     name: str
     graphs: tuple[GraphInfo, ...]
-    input_names: Mapping[int, str]
-    output_names: Mapping[int, str]
+    signatures: tuple[Signature, ...]
+
+    def signature(self, key: str | None) -> Signature:
+        """The signature of this name; for None that of the first graph, or the graph itself. Raises ModelError."""
+        if key is None:
+            return next((one for one in self.signatures if one.graph == 0), Signature("", 0, {}, {}))
+        for one in self.signatures:
+            if one.key == key:
+                return one
+        known = ", ".join(repr(one.key) for one in self.signatures)
+        raise ModelError(
+            f"{self.name} has no signature {key!r}: " + (f"its signatures are {known}" if known else "it has none")
+        )
 
 
 def read(data: bytes, name: str) -> LiteRTFile:
@@ -139,8 +160,8 @@ class _FileReader:
         graphs = [self.graph(model.Subgraphs(i), codes, buffers) for i in self.indices(model.SubgraphsLength())]
         if not graphs:
             raise ModelError(f"{self.name}: the file has no graph")
-        given, made = self.signature(model, graphs[0])
-        return LiteRTFile(self.name, tuple(graphs), given, made)
+        signatures = [self.signature(model.SignatureDefs(i)) for i in self.indices(model.SignatureDefsLength())]
+        return LiteRTFile(self.name, tuple(graphs), tuple(signatures))
 
     # --- the parts of a file ---
 
@@ -260,20 +281,15 @@ class _FileReader:
                 found[field] = value
         return found
 
-    def signature(self, model: Any, graph: GraphInfo) -> tuple[dict[int, str], dict[int, str]]:
-        """Return the names of the inputs and outputs, by tensor: those of the first graph's first signature."""
-        for index in self.indices(model.SignatureDefsLength()):
-            signature = model.SignatureDefs(index)
-            if signature.SubgraphIndex() == 0:
-                given, made = (
-                    {entry(i).TensorIndex(): self.text(entry(i).Name()) for i in self.indices(length)}
-                    for entry, length in (
-                        (signature.Inputs, signature.InputsLength()),
-                        (signature.Outputs, signature.OutputsLength()),
-                    )
-                )
-                return given, made
-        return {}, {}
+    def signature(self, signature: Any) -> Signature:
+        given, made = (
+            {entry(i).TensorIndex(): self.text(entry(i).Name()) for i in self.indices(length)}
+            for entry, length in (
+                (signature.Inputs, signature.InputsLength()),
+                (signature.Outputs, signature.OutputsLength()),
+            )
+        )
+        return Signature(self.text(signature.SignatureKey()), signature.SubgraphIndex(), given, made)
 
     # --- vectors and texts, whose lengths are checked ---
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from perframe.errors import InferenceError, ModelError, PerframeError, Problem, UnsupportedOperatorError
 from perframe.importers.litert.builder import Builder
 from perframe.importers.litert.dilated import with_dilations
-from perframe.importers.litert.file import GraphInfo, LiteRTFile, Operation, read
+from perframe.importers.litert.file import GraphInfo, LiteRTFile, Operation, Signature, read
 from perframe.importers.litert.node import LiteRTNode
 from perframe.importers.litert.table import ImportRule, table
 from perframe.importers.litert.tensors import Array, GraphTensors
@@ -19,12 +19,20 @@ MAX_DEPTH = 32  # subgraphs within subgraphs
 MAX_OPERATIONS = 50_000  # operators after subgraphs that are called several times are written out
 
 
-def load_litert(data: bytes, name: str, progress: Callable[[str, float], None] = lambda _what, _done: None) -> Model:
-    """Import a LiteRT model. Raises ModelError; UnsupportedOperatorError lists all that cannot be imported."""
+def load_litert(
+    data: bytes,
+    name: str,
+    progress: Callable[[str, float], None] = lambda _what, _done: None,
+    signature: str | None = None,
+) -> Model:
+    """Import a LiteRT model: the graph of a signature, or the first one. Raises ModelError; UnsupportedOperatorError
+    lists all that cannot be imported.
+    """
     progress("reads the file", 0)
     file = read(data, name)
+    chosen = file.signature(signature)
     try:
-        return _Import(file, progress).run()
+        return _Import(file, progress).run(chosen)
     except InferenceError as error:
         raise InferenceError(f"{name}: {error}") from None
 
@@ -39,11 +47,12 @@ class _Import:
         self.operations = 0
         self.arrays: dict[tuple[int, int], Array] = {}
 
-    def run(self) -> Model:
-        graph, builder = self.file.graphs[0], Builder()
-        scope = Scope(self, 0, builder)
-        inputs = [self._named(graph, index, self.file.input_names) for index in graph.inputs]
-        outputs = [self._named(graph, index, self.file.output_names) for index in graph.outputs]
+    def run(self, signature: Signature) -> Model:
+        builder = Builder()
+        scope = Scope(self, signature.graph, builder)
+        graph = self.file.graphs[signature.graph]
+        inputs = [self._named(graph, index, signature.input_names) for index in graph.inputs]
+        outputs = [self._named(graph, index, signature.output_names) for index in graph.outputs]
         outputs = [f"{name}:output" if name in inputs else name for name in outputs]
         for what, names in (("inputs", inputs), ("outputs", outputs)):
             twice = [name for name in names if names.count(name) > 1]

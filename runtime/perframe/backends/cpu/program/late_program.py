@@ -21,7 +21,8 @@ from perframe.backends.cpu.threads import helpers
 from perframe.backends.protocol import TimedRun
 from perframe.ir.sizes.size import plain
 from perframe.tensor import HostStorage
-from perframe.tensor.storage import Storage, address_of
+from perframe.tensor.protocol import Storage
+from perframe.tensor.storage import address_of
 
 
 class LateProgram:

@@ -102,6 +102,10 @@ class PaperStorage(GLStorage):
         """Raise AssertionError: it has no object."""
         raise AssertionError("paper has no values")
 
+    def upload_part(self, array: Array, at: Sequence[int], shape: Sequence[int]) -> None:
+        """Raise AssertionError: it has no object."""
+        raise AssertionError("paper has no values")
+
     def request(self, shape: Sequence[int], dtype: DataType) -> Any:
         """Raise AssertionError: it has no object."""
         raise AssertionError("paper has no values")

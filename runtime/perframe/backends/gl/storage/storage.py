@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.gl.context.device import Device
 from perframe.errors import ClosedError
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
+from perframe.tensor.protocol import Movable
 from perframe.tensor.snapshots import Snapshots
-from perframe.tensor.storage import Movable
 
 Array = NDArray[Any]
 
@@ -23,6 +25,7 @@ class GLStorage(Storage):
 
     backend_type: BackendType
     write = None
+    changes: float = 0
 
     def __init__(self, device: Device, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> None:
         self.device, self.dtype, self.size = device, dtype, TensorShape(shape).size
@@ -87,8 +90,12 @@ class GLStorage(Storage):
         return type(self)(self.device, shape, dtype)
 
     def pin(self, tensor: Movable) -> Storage:
-        """Move `tensor`'s data into storage of this context."""
+        """Move `tensor`'s data into storage of this context, unless it is there."""
         return tensor.pin_like(self)
+
+    def is_beside(self, other: Storage) -> bool:
+        """Whether the other storage is of this kind and in this context."""
+        return other.backend_type is self.backend_type and getattr(other, "device", None) is self.device
 
     def release(self) -> None:
         """Free the GL objects, on the GL thread."""
@@ -99,3 +106,16 @@ class GLStorage(Storage):
     def __del__(self) -> None:
         if getattr(self, "_objects", ()):
             self.device.drop(*self._objects)
+
+
+def runs_of(part: Sequence[int], at: Sequence[int], shape: Sequence[int]) -> tuple[list[int], int]:
+    """The consecutive elements of a block of a tensor: the index where each run begins, and the length of all."""
+    outer = len(shape)
+    while outer and part[outer - 1] == shape[outer - 1]:
+        outer -= 1
+    outer = max(outer - 1, 0)  # the last dim of which the block has only a part still belongs to a run
+    strides = [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
+    begins = np.array(sum(begin * stride for begin, stride in zip(at[outer:], strides[outer:], strict=True)), np.int64)
+    for dim in range(outer):
+        begins = np.add.outer(begins, (at[dim] + np.arange(part[dim])) * strides[dim])
+    return begins.ravel().tolist(), math.prod(part[outer:])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from numbers import Integral
@@ -16,10 +15,11 @@ from perframe.backends.gl.backend import GLBackend
 from perframe.backends.gl.compile.program import Numbers, load_kernel
 from perframe.backends.gl.compute import ComputeBackend
 from perframe.backends.gl.context.devices import device_for
-from perframe.backends.gl.context.state import DRAW_BINDING, TEXTURE_2D_ARRAY, TEXTURE_2D_BINDING, VIEWPORT
+from perframe.backends.gl.context.state import DRAW_BINDING, VIEWPORT
 from perframe.backends.gl.lowering.steps import Binding, kind_of, on_gl
 from perframe.backends.gl.pixel import PixelBackend
 from perframe.backends.gl.replay import Name
+from perframe.backends.gl.textures import pictures
 from perframe.backends.gl.textures.attachments import DrawnTextures
 from perframe.backends.gl.textures.steps import (
     DrawStep,
@@ -35,16 +35,14 @@ from perframe.backends.gl.textures.steps import (
     operand_at,
 )
 from perframe.backends.operand import Array, Operand
-from perframe.errors import BackendError, ClosedError, InputError
+from perframe.errors import BackendError, InputError
 from perframe.graphics.functions import get, get_four
 from perframe.tensor import BackendType, DataType, Storage, Tensor
 
 if TYPE_CHECKING:
     from perframe.graphics import GLContext
 
-_TEXTURE_2D, _TEXTURE0, _WIDTH, _HEIGHT, _RED_TYPE = 0x0DE1, 0x84C0, 0x1000, 0x1001, 0x8C10
-_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _COMPLETE = 0x8CA9, 0x8CE0, 0x8CD5
-_INTEGERS = (0x1404, 0x1405)
+_TEXTURE_2D, _DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _COMPLETE = 0x0DE1, 0x8CA9, 0x8CE0, 0x8CD5
 _PIXELS = {"f1": "uint8", "nu1": "uint8", "f2": "float16", "f4": "float32"}  # by moderngl's names for dtypes
 _ROWS, _TAPS = 64, 4  # the rows and the weights of filters are multiples of these
 _AT_ONCE = 6  # parts that a pass joins
@@ -93,7 +91,7 @@ class TexturePasses:
         """A texture to read: a framebuffer stands for its first one. Raises InputError if it has none."""
         if not isinstance(texture, moderngl.Framebuffer):
             return texture
-        self._check_object(texture)
+        pictures.check_object(self._device, texture)
         return self._drawn_textures.texture_of(texture)
 
     def is_drawn(self, texture: Any) -> bool:
@@ -102,30 +100,16 @@ class TexturePasses:
 
     def texture_size(self, texture: Any) -> tuple[int, int]:
         """Width and height of the caller's texture, a moderngl object or a GL name. Raises InputError, ClosedError."""
-        if isinstance(texture, (moderngl.Texture, TextureLayer)):
-            texture = texture.texture if isinstance(texture, TextureLayer) else texture
-            self._check_object(texture)
-            samples = getattr(texture, "samples", 0)
-            if texture.dtype[0] in "iu" or samples:
-                kind = f"{texture.dtype} texture" + (f" of {samples} samples" if samples else "")
-                raise InputError(f"a {kind} holds no picture: its values must be float, or 0..1 in bytes")
-            return int(texture.width), int(texture.height)
-        if not isinstance(texture, Integral) or isinstance(texture, bool):
-            raise InputError(f"a texture is a moderngl.Texture or a GL name, not {type(texture).__name__}")
-        value, found, texture = ctypes.c_int(), [], int(texture)
-        with self._device.using() as gl:
-            gl.glActiveTexture(_TEXTURE0)
-            gl.glBindTexture(_TEXTURE_2D, 0)
-            if gl.glIsTexture(texture):
-                gl.glBindTexture(_TEXTURE_2D, texture)
-                if get(gl, TEXTURE_2D_BINDING) != texture:
-                    gl.glGetError()  # we caused this error: the texture is not a 2D one
-            for name in (_WIDTH, _HEIGHT, _RED_TYPE):
-                gl.glGetTexLevelParameteriv(_TEXTURE_2D, 0, name, ctypes.byref(value))
-                found.append(value.value)
-        if not found[0] or not found[1] or found[2] in _INTEGERS:
-            raise InputError(f"GL name {texture} is not a 2D texture with float pixels, or 8-bit pixels for 0..1")
-        return found[0], found[1]
+        return pictures.size_of(self._device, texture)
+
+    def channels(self, texture: Any) -> int:
+        """The channels of the caller's texture; four for a GL name. Raises InputError, ClosedError."""
+        self.texture_size(texture)
+        return pictures.channels_of(texture)
+
+    def new_texture(self, size: tuple[int, int], channels: int, dtype: str) -> moderngl.Texture:
+        """Make a texture for the caller, with room for the channels. `dtype` is moderngl's name."""
+        return pictures.new_texture(self._device, size, channels, dtype)
 
     def upload(self, picture: Array, texture: Any) -> None:
         """Copy an array into the caller's texture of its size, components and dtype. Raises InputError."""
@@ -147,19 +131,7 @@ class TexturePasses:
 
     def mipmap_levels(self, texture: Any, size: tuple[int, int]) -> int:
         """The number of levels of the texture's mipmap. Raises InputError if only the first is there."""
-        value, levels = ctypes.c_int(), 1
-        with self._device.using() as gl:
-            gl.glActiveTexture(_TEXTURE0)
-            target = TEXTURE_2D_ARRAY if isinstance(texture, TextureLayer) else _TEXTURE_2D
-            gl.glBindTexture(target, name_of(texture))
-            while max(size) >> levels:
-                gl.glGetTexLevelParameteriv(target, levels, _WIDTH, ctypes.byref(value))
-                if value.value != max(size[0] >> levels, 1):
-                    break
-                levels += 1
-        if levels == 1 < max(size):
-            raise InputError("this texture has no mipmap: call texture.build_mipmaps(), or resample it by 'antialias'")
-        return levels
+        return pictures.mipmap_levels(self._device, texture, size)
 
     def to_tensor(self, texture: Any, tensor: Tensor, storage: Storage, params: Mapping[str, Numbers]) -> None:
         """Sample a texture into a tensor's storage."""
@@ -228,31 +200,33 @@ class TexturePasses:
             found.across.run(gl, across)
             found.down.run(gl, down)
 
-    def join(self, parts: Sequence[Storage], item: Tensor, tensor: Tensor, storage: Storage) -> None:
-        """Write the storages of a batch's items, which are like `item`, one after the other into a tensor's storage."""
+    def join(self, parts: Sequence[Storage], item: Tensor, tensor: Tensor, storage: Storage, inner: int) -> None:
+        """Join the storages of a batch's items, which are like `item`, along the batch's dim of a tensor. `inner`
+        elements of an item lie after that dim.
+        """
         self.check(tensor, storage)
-        size, kind, done = item.shape.size, storage.backend_type, 0
+        kind, done, outer = storage.backend_type, 0, item.shape.size // inner
         given = list(parts)
         while given:
             now, given = given[:_AT_ONCE], given[_AT_ONCE:]
-            runs = [done or size, *[size] * (len(now) - 1)]
+            runs = [done or inner, *[inner] * (len(now) - 1)]
             done = sum(runs)
             whole = not any(run % 4 for run in runs)
             counts = [run // 4 for run in runs] if whole else runs
-            target = self.own_storage(Tensor.empty((done,), tensor.dtype), kind) if given else storage
+            target = self.own_storage(Tensor.empty((outer * done,), tensor.dtype), kind) if given else storage
             params: dict[str, Numbers] = {
                 "first": [sum(counts[:k]) for k in range(len(now))],
                 "run": counts,
                 "total": sum(counts),
             }
             defines = {"OPERANDS": str(len(now)), **({"WHOLE": "1"} if whole else {})}
-            self._join(now, runs, target, tensor.dtype, params, defines)
+            self._join(now, [outer * run for run in runs], target, tensor.dtype, params, defines)
             given = [target, *given] if given else []
 
     def _join(
         self,
         parts: Sequence[Storage],
-        runs: Sequence[int],
+        sizes: Sequence[int],
         target: Storage,
         dtype: DataType,
         params: Mapping[str, Numbers],
@@ -261,12 +235,12 @@ class TexturePasses:
         """Join up to six storages."""
 
         def make() -> Pass[Replay]:
-            *given, (output, place) = [operand_at((run,), dtype) for run in (*runs, sum(runs))]
+            *given, (output, place) = [operand_at((run,), dtype) for run in (*sizes, sum(sizes))]
             inputs, planned = {f"X{k}": one for k, (one, _) in enumerate(given)}, [*(each for _, each in given), place]
             return self._bind("join", inputs, output, params, {}, target, planned, defines)
 
         with self._device.using() as gl:
-            found = self._pass(("join", target.backend_type, tuple(runs), dtype), make)
+            found = self._pass(("join", target.backend_type, tuple(sizes), dtype, *sorted(defines)), make)
             found.step.actual = (*parts, target)
             found.run(gl, params)
 
@@ -353,19 +327,8 @@ class TexturePasses:
     def _framebuffer(self, target: Any) -> moderngl.Framebuffer:
         if not isinstance(target, moderngl.Framebuffer):
             raise InputError(f"tensors are drawn into a moderngl.Framebuffer, not {type(target).__name__}")
-        self._check_object(target)
+        pictures.check_object(self._device, target)
         return target
-
-    def _check_object(self, thing: Any) -> None:
-        """Raise ClosedError for a released texture or framebuffer, and InputError for one of another context."""
-        kind = type(thing).__name__
-        if isinstance(thing.mglo, moderngl.InvalidObject):
-            raise ClosedError(f"this moderngl.{kind} was released")
-        if thing.ctx is not self._device.ctx:
-            raise InputError(
-                f"this moderngl.{kind} belongs to another moderngl.Context than the TextureConverter: give both the "
-                "same ctx; if two contexts share their textures, pass the texture's GL name, texture.glo"
-            )
 
     def check(self, tensor: Tensor, storage: Storage) -> None:
         """Raise ClosedError for a released tensor, and InputError for one in another context."""

@@ -1,0 +1,49 @@
+"""Jobs on host memory that several threads use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from perframe.tensor.locks import new_lock
+from perframe.tensor.protocol import Fence
+from perframe.tensor.storage import HostStorage
+
+Job = TypeVar("Job", bound=Fence)
+_locking = new_lock()
+
+
+def lock_all(storages: Sequence[HostStorage]) -> None:
+    """Acquire the locks of all storages; the caller releases them. Threads that want several locks take turns, so that
+    no two threads wait for each other.
+    """
+    with _locking:
+        for storage in storages:
+            storage.lock.acquire()
+
+
+def begin_job(
+    begin: Callable[[list[Fence], list[Fence]], Job],
+    sources: Sequence[HostStorage],
+    targets: Sequence[HostStorage],
+) -> Job:
+    """Begin a job that reads `sources` and writes `targets`.
+
+    `begin` receives the fences whose work the job needs, and the fences that must only finish before it. Later users of
+    the storages wait for the job. The locks of all storages are held from the collection of fences to the begin.
+    """
+    together = [*sources, *targets]
+    lock_all(together)
+    try:
+        needed = [storage.write for storage in sources if storage.write is not None]
+        job = begin(needed, [fence for storage in targets for fence in storage.fences])
+        for storage in sources:
+            storage.reads = [fence for fence in storage.reads if not fence.done]
+            storage.reads.append(job)
+        for storage in targets:
+            storage.write, storage.reads = job, []
+            storage.changes += 1
+    finally:
+        for storage in together:
+            storage.lock.release()
+    return job
