@@ -76,7 +76,7 @@ def array_of(tensor: onnx.TensorProto, where: str) -> Array:
     """Return a tensor of the graph `where` as an array. Raises ModelError."""
     if tensor.data_location == onnx.TensorProto.EXTERNAL:  # `read_external_data` has read all others
         raise ModelError(f"{where}: tensor {tensor.name!r} lies in another file")
-    if any(dim < 0 for dim in tensor.dims):
+    if min(tensor.dims, default=0) < 0:
         raise ModelError(f"{where}: tensor {tensor.name!r} has a negative dim: {list(tensor.dims)}")
     try:
         plain = None if tensor.HasField("segment") else plain_array(tensor.raw_data, tensor.data_type, tensor.dims)
@@ -103,6 +103,8 @@ def dense(sparse: onnx.SparseTensorProto, where: str) -> Array:
 def attribute_of(attribute: onnx.AttributeProto, where: str) -> Any:
     """Return the value of an attribute. Raises ModelError."""
     value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, int | float):
+        return value
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, onnx.TensorProto):
@@ -110,5 +112,5 @@ def attribute_of(attribute: onnx.AttributeProto, where: str) -> Any:
     if isinstance(value, onnx.SparseTensorProto):
         return dense(value, where)
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return tuple(item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in value)
+        return tuple([item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in value])
     return value

@@ -84,14 +84,13 @@ def plain_array(data: bytes, data_type: int, dims: Sequence[int]) -> NDArray[Any
 def _model(file: IO[bytes], size: int, weights: dict[int, NDArray[Any]]) -> bytes:
     kept = bytearray()
     graphs = 0
-    for tag, number, written, at in _fields(file, 0, size):
+    for number, written, at, whole in _fields(file, 0, size):
         if number == _GRAPH and written == _LENGTH:
             graphs += 1
             begin, end = at
-            graph = _graph(file, begin, end, weights)
-            kept += tag + _varint(len(graph)) + graph
+            kept += _message(_GRAPH, _graph(file, begin, end, weights))
         else:
-            kept += tag + _whole(file, written, at)
+            kept += _copied(file, *whole)
     if graphs != 1:  # parsing would join them
         raise _Damaged
     return bytes(kept)
@@ -99,30 +98,28 @@ def _model(file: IO[bytes], size: int, weights: dict[int, NDArray[Any]]) -> byte
 
 def _graph(file: IO[bytes], begin: int, end: int, weights: dict[int, NDArray[Any]]) -> bytes:
     kept = bytearray()
-    count = 0
-    for tag, number, written, at in _fields(file, begin, end):
+    count, copied = 0, begin  # the initializers, and the end of the bytes that are kept or left out so far
+    for number, written, at, whole in _fields(file, begin, end):
         if number != _INITIALIZER or written != _LENGTH:
-            kept += tag + _whole(file, written, at)
             continue
-        tensor = _tensor(file, *at) if at[1] - at[0] >= LARGE else _Tensor()
-        array = read_array(file, tensor.at, tensor.size, tensor.data_type, tensor.dims)
-        if array is None:
-            kept += tag + _whole(file, written, at)
-        else:
-            weights[count] = array
-            kept += tag + _varint(len(tensor.rest)) + tensor.rest
-        file.seek(at[1])
+        if at[1] - at[0] >= LARGE:
+            tensor = _tensor(file, *at)
+            array = read_array(file, tensor.at, tensor.size, tensor.data_type, tensor.dims)
+            if array is not None:
+                weights[count] = array
+                kept += _copied(file, copied, whole[0]) + _message(_INITIALIZER, tensor.rest)
+                copied = whole[1]
         count += 1
-    return bytes(kept)
+    return bytes(kept + _copied(file, copied, end))
 
 
 def _tensor(file: IO[bytes], begin: int, end: int) -> _Tensor:
     tensor = _Tensor()
-    for tag, number, written, at in _fields(file, begin, end):
+    for number, written, at, whole in _fields(file, begin, end):
         if number == _RAW_DATA and written == _LENGTH:
             tensor.at, tensor.size = at[0], at[1] - at[0]
             continue
-        tensor.rest += tag + _whole(file, written, at)
+        tensor.rest += _copied(file, *whole)
         if number == _DATA_LOCATION and at[0]:  # the weights are in another file, even if there is raw data here
             return _Tensor()
         if number == _DATA_TYPE and written == _VARINT:
@@ -138,21 +135,20 @@ def _tensor(file: IO[bytes], begin: int, end: int) -> _Tensor:
     return tensor
 
 
-def _fields(file: IO[bytes], begin: int, end: int) -> Iterator[tuple[bytes, int, int, tuple[int, int]]]:
-    """Yield (bytes of the tag, number, encoding, range of bytes) of each field of a message.
-
-    A varint has (value, 0) in place of the range.
+def _fields(file: IO[bytes], begin: int, end: int) -> Iterator[tuple[int, int, tuple[int, int], tuple[int, int]]]:
+    """Yield (number, encoding, range of its content, range of the field) of each field of a message, as bytes of the
+    file. A varint has (value, 0) in place of the content.
     """
-    file.seek(begin)
     at = begin
     while at < end:
-        head = file.read(2 * _MAX_VARINT)
+        file.seek(at)
+        first, head = at, file.read(2 * _MAX_VARINT)
         key, used = _decoded(head)
-        tag, number, written = head[:used], key >> 3, key & 7
+        number, written = key >> 3, key & 7
         if written == _VARINT:
             value, used = _decoded(head, used)
             at += used
-            yield tag, number, written, (value, 0)
+            content = (value, 0)
         else:
             if written == _LENGTH:
                 length, used = _decoded(head, used)
@@ -160,23 +156,25 @@ def _fields(file: IO[bytes], begin: int, end: int) -> Iterator[tuple[bytes, int,
                 length = 8 if written == _FIXED64 else 4
             else:
                 raise _Damaged
-            at += used
-            if at + length > end:
-                raise _Damaged
-            yield tag, number, written, (at, at + length)
-            at += length
-        file.seek(at)
+            content = (at + used, at + used + length)
+            at = content[1]
+        if at > end:
+            raise _Damaged
+        yield number, written, content, (first, at)
 
 
-def _whole(file: IO[bytes], written: int, at: tuple[int, int]) -> bytes:
-    """Return the bytes of a field after its tag."""
-    if written == _VARINT:
-        return _varint(at[0])
-    file.seek(at[0])
-    data = file.read(at[1] - at[0])
-    if len(data) != at[1] - at[0]:
+def _copied(file: IO[bytes], begin: int, end: int) -> bytes:
+    """Return a range of the file."""
+    file.seek(begin)
+    data = file.read(end - begin)
+    if len(data) != end - begin:
         raise _Damaged
-    return _varint(len(data)) + data if written == _LENGTH else data
+    return data
+
+
+def _message(number: int, content: bytes | bytearray) -> bytes:
+    """Return a field that holds a message."""
+    return _varint(number << 3 | _LENGTH) + _varint(len(content)) + content
 
 
 def _decoded(data: bytes, at: int = 0) -> tuple[int, int]:

@@ -144,6 +144,11 @@ class Layer:
     dim, instead of the second. A layer that `is_wide` may read or make integers that 32 bits do not hold.
     """
 
+    __slots__ = (
+        *("__weakref__", "_inputs", "_outputs", "attributes", "channels_last", "epilogue", "is_linked", "is_wide"),
+        *("name", "on_host", "op", "operands", "results", "serial"),
+    )
+
     def __init__(
         self,
         op: str,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from types import MappingProxyType
-from weakref import WeakValueDictionary
+from weakref import ref
 
 import numpy as np
 
@@ -54,9 +54,9 @@ class Model:
         self.report: OptimizationReport | None = None  # of the passes; None if they did not run
         self.check_file: Callable[[], None] | None = None  # raises ModelError if a mapped file has changed in place
         self.inference = Inference()
-        self._named: WeakValueDictionary[str, Value] = WeakValueDictionary()
+        self._named: dict[str, ref[Value]] = {}
         self.inputs, made, own = linked(inputs, outputs, layers, constants)
-        self._named.update((value.name, value) for value in (*self.inputs, *made))
+        self._named.update({value.name: ref(value) for value in (*self.inputs, *made)})
         self._counts: dict[str, int] = {}  # the last number that a name got to become a free one
         self.layers = own
         self.outputs = made
@@ -116,7 +116,7 @@ class Model:
 
     def value(self, name: str) -> Value:
         """Return the value of this name. Raises ModelError if there is none."""
-        found = self._named.get(name)
+        found = self._holder(name)
         if found is None or found.name != name or not (found.is_live or found in self.inputs):
             raise ModelError(f"{self.name} has no value named {name!r}")
         return found
@@ -178,17 +178,22 @@ class Model:
 
     def _link(self, layer: Layer) -> None:
         for value in (*layer.operands, *layer.results):
-            if self._named.get(value.name) is not value:
+            if self._holder(value.name) is not value:
                 self._name(value)
         layer.link()
 
     def _name(self, value: Value) -> None:
         """Give a value a name that no other value of the model has. Inputs and outputs keep theirs."""
         name = value.name
-        while (owner := self._named.get(value.name)) is not None and owner is not value and self._owns(owner):
+        while (owner := self._holder(value.name)) is not None and owner is not value and self._owns(owner):
             count = self._counts[name] = self._counts.get(name, 0) + 1  # not from 1 again: that takes quadratic time
             value.name = f"{name}_{count}"
-        self._named[value.name] = value
+        self._named[value.name] = ref(value)
+
+    def _holder(self, name: str) -> Value | None:
+        """The value that got this name last, if it still exists."""
+        held = self._named.get(name)
+        return None if held is None else held()
 
     def _owns(self, value: Value) -> bool:
         return value.is_live or value in self.inputs
@@ -202,7 +207,7 @@ class Model:
             for layer in layers:
                 copy_bodies(layer)
         made = Model([copies[value] for value in self.inputs], (), (), name=self.name)
-        made._named.update((copy.name, copy) for copy in copies.values())  # no name is taken twice
+        made._named.update({copy.name: ref(copy) for copy in copies.values()})  # no name is taken twice
         made._order = Order(layers)
         for layer in layers:
             layer.link()
@@ -286,12 +291,15 @@ class Model:
         known = set(self.inputs)
         names: dict[str, Value] = {value.name: value for value in self.inputs}
         for layer in self.layers:
-            for value in layer.operands:
-                if value not in known and value.constant is None:
+            if not known.issuperset(layer.operands):
+                unmade = [value for value in layer.operands if value not in known and value.constant is None]
+                if unmade:
                     raise ModelError(
-                        f"{self.name}: layer {layer.name!r} ({layer.op}) reads {value.name!r}, which no earlier layer "
-                        "makes"
+                        f"{self.name}: layer {layer.name!r} ({layer.op}) reads {unmade[0].name!r}, which no earlier "
+                        "layer makes"
                     )
+                known.update(layer.operands)
+            for value in layer.operands:
                 if layer not in value.users:
                     raise ModelError(f"{self.name}: {value.name!r} does not know that layer {layer.name!r} reads it")
             for value in layer.results:

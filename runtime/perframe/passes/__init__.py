@@ -13,6 +13,7 @@ from types import ModuleType
 
 from perframe.errors import InputError, ModelError
 from perframe.ir import Evaluate, Model
+from perframe.ir.inference import Inference
 from perframe.ir.report import OptimizationReport, PassReport, noting
 from perframe.passes.guard import Guard
 from perframe.passes.lower.widen_halves import has_narrow_floats
@@ -208,12 +209,13 @@ def prepare(model: Model, evaluate: Evaluate, backend_type: str, explain: bool =
     guard = Guard(prepared, evaluate, f"to prepare it for {backend_type}")
     runs: list[PassReport] = []
     with prepared.remembering():
-        before = size = measure(prepared) if explain else None
+        closing = Inference()
+        before = size = measure(prepared, closing) if explain else None
         for name in names:
             with noting() as refusals:
                 changes = guard.run(name, load_pass(name))
             if size is not None:
-                after = measure(prepared) if changes else size
+                after = measure(prepared, closing) if changes else size
                 number = _changes(runs) + 1 if changes else 0
                 runs.append(PassReport(number, name, changes, size, after, tuple(refusals)))
                 size = after
@@ -247,7 +249,8 @@ def optimize(
             runs += [replace(run, number=_numbered(run, runs), body=f"{where} {run.body}".strip()) for run in inner]
     number = _changes(runs)
     guard, origins = Guard(model, evaluate, "to optimize it", _added), Origins(model) if explain else None
-    before = size = measure(model)
+    closing = Inference()
+    before = size = measure(model, closing)
     with model.remembering():
         idle = 0  # the passes that ran since the last change
         for index, name in cycle(enumerate(names)):
@@ -258,13 +261,13 @@ def optimize(
                 changes = guard.run(name, load_pass(name))
             idle, after = idle + 1, size
             if changes:
-                idle, number, after = 0, number + 1, measure(model, counts=explain)
+                idle, number, after = 0, number + 1, measure(model, closing if explain else None)
                 if origins is not None:
                     origins.follow()
             runs.append(PassReport(number if changes else 0, name, changes, size, after, tuple(refusals)))
             size = after
     model.optimized = number != stop_after
-    after = size if explain or size is before else measure(model)
+    after = size if explain or size is before else measure(model, closing)
     origin, gone = ((), ()) if origins is None else origins.result()
     model.report = OptimizationReport(before, after, tuple(_last_refusals(runs)), origin, gone)
     log.debug("%s: %s", model.name, model.report)

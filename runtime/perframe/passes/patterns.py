@@ -95,9 +95,13 @@ class Op:
         for inner in self.match(layer, found):
             yield inner if self.shared or value.only_user else {**inner, SHARED: layer}
 
+    def takes(self, layer: Layer) -> bool:
+        """Whether the layer's operator is one of the pattern's."""
+        return layer.op in self.ops or (bool(self.families) and layer.family in self.families)
+
     def match(self, layer: Layer, found: Found) -> Iterator[Found]:
         """Yield what is found with this layer."""
-        if layer.op not in self.ops and (not self.families or layer.family not in self.families):
+        if not self.takes(layer):
             return
         if (layer.epilogue and not self.epilogue) or layer.on_host or len(layer.inputs) < len(self.inputs):
             return
@@ -144,7 +148,14 @@ class Rules:
         for pattern, _ in rules[self._checked :]:
             pattern.check()
         self._checked = len(rules)
-        return sum(self._apply(model, layer, pattern, rewrite) for layer in model.walk() for pattern, rewrite in rules)
+        by_op: dict[str, list[tuple[Op, Rewrite]]] = {}  # the rules that may match a layer; most operators have none
+        changes = 0
+        for layer in model.walk():
+            if layer.op not in by_op:
+                by_op[layer.op] = [rule for rule in rules if rule[0].takes(layer)]
+            for pattern, rewrite in by_op[layer.op]:
+                changes += self._apply(model, layer, pattern, rewrite)
+        return changes
 
     def _apply(self, model: Model, layer: Layer, pattern: Op, rewrite: Rewrite) -> int:
         for found in pattern.match(layer, {}) if layer.is_linked else ():

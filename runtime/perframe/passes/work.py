@@ -15,13 +15,15 @@ Specs = Mapping[Value, PartialTensor]  # of all values of a model
 COUNTED = ("conv", "conv_transpose", "matmul", "quantized", "packed")  # the families whose forms count their operations
 
 
-def measure(model: Model, counts: bool = True) -> ModelSize:
-    """Return the size of a model. Without `counts` its multiply-adds are None: counting them infers all shapes."""
-    size = sum([value.nbytes for value in model.constants.values()])
-    return ModelSize(len(model.layers), size, _multiply_adds(model) if counts else None)
+def measure(model: Model, closing: Inference | None) -> ModelSize:
+    """Return the size of a model. `closing` infers shapes with open dims as 1, and reuses those of earlier calls.
+    Without it the multiply-adds are None.
+    """
+    size = sum([array.nbytes for value in model.constant_values if (array := value.constant) is not None])
+    return ModelSize(len(model.layers), size, None if closing is None else _multiply_adds(model, closing))
 
 
-def _multiply_adds(model: Model) -> int | None:
+def _multiply_adds(model: Model, closing: Inference) -> int | None:
     counted = [layer for layer in model.layers if layer.family in COUNTED]
     if not counted:
         return 0
@@ -29,7 +31,7 @@ def _multiply_adds(model: Model) -> int | None:
     is_open = any(x.spec.shape is None or not x.spec.shape.is_static for x in tensors)
     try:
         if is_open:
-            specs = Inference().specs(model.layers, {x: x.spec.with_shape(closed(x.spec.shape)) for x in tensors})
+            specs = closing.specs(model.layers, {x: x.spec.with_shape(closed(x.spec.shape)) for x in tensors})
         else:
             specs = model.specs()  # the model remembers what it inferred
     except PerframeError:  # a dim of 1 does not fit

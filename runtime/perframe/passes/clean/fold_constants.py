@@ -49,7 +49,7 @@ def fold(model: Model, evaluate: Evaluate, kept: Callable[[Layer], bool] = lambd
     folded = list[Layer]()
     for layer in model.walk():
         entry = layer.declaration
-        if kept(layer) or not entry.pure or entry.on_host or any(value.is_output for value in layer.results):
+        if kept(layer) or not entry.pure or entry.on_host or any([value.is_output for value in layer.results]):
             continue
         arrays = _folded(layer, evaluate)
         if arrays is not None:
@@ -66,12 +66,12 @@ def fold(model: Model, evaluate: Evaluate, kept: Callable[[Layer], bool] = lambd
 
 def _folded(layer: Layer, evaluate: Evaluate) -> Sequence[Array] | None:
     """Return the outputs of a layer if they are known and not too large, else None."""
-    known = [value.spec.value for value in layer.results if value.spec.value is not None]
+    known = [array for value in layer.results if (array := value.spec.value) is not None]
     if len(known) == len(layer.outputs) and not layer.epilogue:
         return known
-    given = [constant_of(value) for value in layer.inputs]
-    if any(array is None and value is not None for array, value in zip(given, layer.inputs, strict=True)):
+    if any([value.constant is None for value in layer.operands]):
         return None
+    given = [constant_of(value) for value in layer.inputs]
     size = _bytes(layer, given)
     most = max(MAX_BYTES, MAX_GROWTH * sum(array.nbytes for array in given if array is not None))
     if size > most:

@@ -16,9 +16,14 @@ MAX_BYTES = 4096  # of a constant that is compared with others
 def run(model: Model, evaluate: Evaluate) -> int:
     """Merge, and return the number of layers and constants that were removed."""
     merged = _merge_constants(model)
+    readers: dict[Hashable, Layer] = {}  # the first by operator and inputs; most layers are the only one
     seen: dict[Hashable, Layer] = {}
     removed = list[Layer]()
     for layer in model.walk():
+        first = readers.setdefault((layer.op, layer.inputs), layer)
+        if first is layer:
+            continue
+        seen.setdefault(_key(first), first)
         key = _key(layer)
         first = layer if key is None else seen.setdefault(key, layer)
         if first is layer:
@@ -44,7 +49,7 @@ def _merge_constants(model: Model) -> int:
     for value in model.constant_values:
         array = value.constant
         if array is not None and array.nbytes <= MAX_BYTES and array.dtype != object:
-            first = seen.setdefault((array.dtype.str, str(array.dtype), array.shape, array.tobytes()), value)
+            first = seen.setdefault((array.dtype, array.shape, array.tobytes()), value)
             if first is not value and not value.is_output:
                 model.replace_uses(value, first)
                 merged += 1

@@ -19,6 +19,7 @@ from perframe.tensor import DataType
 
 HALF, WIDE = DataType.FLOAT16, DataType.FLOAT32
 NARROW = (HALF, DataType.BFLOAT16)
+NARROW_BYTES = 2
 
 
 def has_narrow_floats(model: Model) -> bool:
@@ -33,7 +34,8 @@ def _mentions_narrow(layer: Layer) -> bool:
         return True
     given = [value.constant for value in layer.operands if value.constant is not None]
     given += [attribute for attribute in layer.attributes.values() if isinstance(attribute, np.ndarray)]
-    return not _is_conversion(layer) and any(array.dtype.name in NARROW for array in given)
+    halves = any([array.dtype.itemsize == NARROW_BYTES and array.dtype.name in NARROW for array in given])
+    return halves and not _is_conversion(layer)
 
 
 def _is_conversion(layer: Layer) -> bool:
