@@ -28,8 +28,9 @@ def load(
 ) -> Model:
     """Load a model from a path, bytes, a file object or an `onnx.ModelProto`.
 
-    The content of a file decides its format: ONNX, LiteRT (with the extra `litert`), or that of `perframe.save`. The
-    name of a model that ships with perframe, such as "painter", stands for its file: `perframe models` lists them.
+    The content of a file decides its format: ONNX, LiteRT (with the extra `litert`), Unity's .sentis, or that of
+    `perframe.save`. The name of a model that ships with perframe, such as "painter", stands for its file: `perframe
+    models` lists them.
 
     - `optimize=False` keeps the layers of the file, on each backend (the page "Optimizer" lists exceptions).
     - `dims` fixes open dims to sizes, by name; INPUT:AXIS names one without a name.
@@ -100,14 +101,18 @@ def _imported(source: Any, report: Callable[[str, float], None], key: str | byte
 
 
 def _of_other_programs(source: Any, report: Callable[[str, float], None]) -> Model:
-    from perframe.importers.formats import is_litert, named_bytes
+    from perframe.importers.formats import is_litert, is_sentis, named_bytes
 
-    found = named_bytes(source, is_litert)
+    found = named_bytes(source, lambda head: is_litert(head) or is_sentis(head))
     if isinstance(found, tuple):
-        from perframe.importers.litert.graph import load_litert
-
         data, name = found
-        return load_litert(data, name, report)
+        if is_litert(data):
+            from perframe.importers.litert.graph import load_litert
+
+            return load_litert(data, name, report)
+        from perframe.importers.sentis.graph import load_sentis
+
+        return load_sentis(data, name, report)
     from perframe.importers.onnx import load_onnx
 
     return load_onnx(found, report)
