@@ -144,7 +144,7 @@ def _decoded(argument: Argument, value: Stored) -> Any:
     if type(value) is not wanted:
         raise ValueError(f"its argument {argument.name} is {value!r}, and must be {wanted.__name__}")
     if code == "b":
-        return int(value)
+        return int(bool(value))
     if isinstance(value, tuple) and not all(type(one) is (int if code == "I" else float) for one in value):
         raise ValueError(f"its argument {argument.name} is {value!r}")
     names = DTYPES if code == "t" else ENUMERATIONS.get(code)
