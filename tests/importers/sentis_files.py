@@ -17,6 +17,7 @@ from perframe.exporters.sentis.program import Program, Record
 from perframe.ir import Value
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
+from perframe.testing import Draw
 
 Array = NDArray[Any]
 
@@ -68,6 +69,29 @@ def _value(index: int, given: Array | Const | None) -> Value | None:
 def joined(program: Program, version: int | None = None) -> bytes:
     """The bytes of a program."""
     return b"".join(bytes(buffer) for buffer in program.buffers(version))
+
+
+def network() -> tuple[bytes, Array]:
+    """A small network of pictures, and a picture."""
+    draw = Draw(5)
+    x = Value("image", DataType.FLOAT32, DynamicTensorShape(("batch", 2, 8, 8)))
+    padded, conv, pool, flat, dense, y = (Value(name, DataType.FLOAT32) for name in "pcmfdy")
+    shape = Value("shape", DataType.INT32)
+    window = {"kernel_shape": (3, 3), "strides": (1, 1), "pads": (0, 0, 0, 0), "auto_pad": "NOTSET"}
+    around, to = np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int32), np.array([0, -1], np.int32)
+    weights = [Value("w", constant=array) for array in (draw(4, 2, 3, 3), draw(4), draw(64, 5), draw(5), around, to)]
+    records = [
+        Record("Pad", [x, weights[4], None, None], [padded], {"mode": "edge"}),
+        Record(
+            "Conv", [padded, *weights[:2]], [conv], {**window, "dilations": (1, 1), "group": 1, "activation": "Relu"}
+        ),
+        Record("MaxPool", [conv], [pool], {**window, "kernel_shape": (2, 2), "strides": (2, 2)}),
+        Record("Reshape", [pool, weights[5]], [flat], {"allowzero": 0}),
+        Record("Dense", [flat, *weights[2:4]], [dense], {"activation": ""}),
+        Record("Softmax", [dense], [y], {"axis": -1}),
+        Record("Shape", [y], [shape], {"start": 0, "end": 8}),
+    ]
+    return joined(Program([x], [("y", y), ("shape", shape)], records)), draw(2, 2, 8, 8)
 
 
 @functools.cache
