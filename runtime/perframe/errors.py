@@ -41,6 +41,7 @@ class Problem(NamedTuple):
 
 _ADVICE = {  # by the word for what a format counts
     "opset": 'Export the model without these operators, or declare them: see the page "Your own layer".',
+    "file version": "Load the ONNX file that the model was made from, or export it from Unity without these layers.",
     "version": 'Convert the model without these operators: the page "LiteRT operators" lists the supported ones.',
 }
 
@@ -48,7 +49,8 @@ _ADVICE = {  # by the word for what a format counts
 class UnsupportedOperatorError(ModelError):
     """A model uses operators that perframe does not have. The error lists all of them.
 
-    `version` is the word for the number of a problem: "opset" for ONNX, and "version" for LiteRT.
+    `version` is the word for the number of a problem: "opset" for ONNX, "version" for LiteRT, and "file version" for
+    .sentis files.
     """
 
     def __init__(self, file: str, problems: Sequence[Problem], version: str = "opset") -> None:

@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument(
         "--halves", action="store_true", help="a GPU keeps weights and values between layers in float16"
     )
-    parser.add_argument("--format", default="onnx", choices=("onnx", "litert", *FORMATS), help="of the files")
+    parser.add_argument("--format", default="onnx", choices=("onnx", "litert", "sentis", *FORMATS), help="of the files")
     parser.add_argument("--seconds", type=float, default=60, help="a case that takes longer hangs")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--save", type=Path, help="a folder for the cases that fail")

@@ -37,7 +37,7 @@ class Settings:
     backend: str = "cpu"
     seconds: float = 60.0
     environment: dict[str, str] = field(default_factory=dict)
-    format: str = "onnx"  # or litert, or one of `own_files.FORMATS`
+    format: str = "onnx"  # or litert or sentis, or one of `own_files.FORMATS`
     halves: bool = False  # whether a GPU keeps weights, and values between layers, in float16
     graphs: bool = False  # whether the cases are random valid graphs
     save: Path | None = None  # for graphs: a folder for those that fail

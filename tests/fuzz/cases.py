@@ -21,7 +21,7 @@ from fuzz.mutations import Subject, mutate, pick
 from fuzz.seeds import Seed
 from perframe.files.encryption import is_encrypted
 from perframe.files.reading import is_own
-from perframe.importers.formats import is_litert
+from perframe.importers.formats import is_litert, is_sentis
 
 KEY = bytes(range(32))  # of all encrypted files
 OWN = 0.3  # the share of cases that begin with a graph of the project's own
@@ -100,8 +100,8 @@ def make(seeds: Sequence[Seed], campaign: int, number: int) -> Case:
         rng = np.random.default_rng([campaign, number, attempt])
         own = rng.random() < OWN
         seed = pick(rng, [s for s in seeds if s.own] if own else seeds)
-        if is_litert(seed.data):
-            return _litert(f"{campaign}-{number}-{seed.name}", seed, rng)
+        if is_litert(seed.data) or is_sentis(seed.data):
+            return _foreign(f"{campaign}-{number}-{seed.name}", seed, rng)
         subject = Subject(onnx.ModelProto.FromString(seed.data), dict(seed.inputs), operators())
         done = mutate(subject, rng)
         if not _is_endless(subject):
@@ -111,9 +111,10 @@ def make(seeds: Sequence[Seed], campaign: int, number: int) -> Case:
     return Case(name, tuple(done), data, subject.inputs, subject.files, optimize=bool(rng.random() < 0.8))
 
 
-def _litert(name: str, seed: Seed, rng: np.random.Generator) -> Case:
-    from fuzz.litert import mutated
+def _foreign(name: str, seed: Seed, rng: np.random.Generator) -> Case:
+    from fuzz import litert, sentis
 
+    mutated = litert.mutated if is_litert(seed.data) else sentis.mutated
     data, done = mutated(seed.data, rng)
     return Case(name, tuple(done), data, dict(seed.inputs), {}, optimize=bool(rng.random() < 0.8))
 

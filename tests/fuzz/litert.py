@@ -40,17 +40,18 @@ def mutated(data: bytes, rng: Random) -> tuple[bytes, list[str]]:
     count = 1 + int(rng.random() < 0.4) + int(rng.random() < 0.2)
     if rng.random() < 0.5:
         for _ in range(count):
-            data, said = _bytes(data, rng)
+            data, said = changed_bytes(data, rng)
         return data, [said]
     model = schema.ModelT.InitFromPackedBuf(data, 0)
     done = [_structure(model, rng) for _ in range(count)]
     try:
         return packed(model), done
     except Exception:  # no file can say this
-        return _bytes(data, rng)[0], ["bytes"]
+        return changed_bytes(data, rng)[0], ["bytes"]
 
 
-def _bytes(data: bytes, rng: Random) -> tuple[bytes, str]:
+def changed_bytes(data: bytes, rng: Random) -> tuple[bytes, str]:
+    """Cut a file, or change some of its bits; says how."""
     if len(data) < 16:
         return data, "nothing is left to change"
     changed, how, at = bytearray(data), int(rng.integers(5)), int(rng.integers(4, len(data)))

@@ -17,7 +17,7 @@ import perframe as pf
 from fuzz.cases import Case
 from perframe.execution.machine import downloaded
 from perframe.files.reading import is_own
-from perframe.importers.formats import is_litert
+from perframe.importers.formats import is_litert, is_sentis
 
 FAILURES = ("other", "signal", "hang", "memory", "differs")
 RANDOM = ("Random", "Bernoulli", "Multinomial", "Dropout")
@@ -104,7 +104,7 @@ def _where(error: BaseException) -> str:
 
 def compared(case: Case, runs: list[tuple[dict[str, Any], dict[str, Any]]], precision: str = "float32") -> Outcome:
     """Our results next to onnxruntime's; "ran" where it has none."""
-    if case.key or is_litert(case.data) or is_own(case.data):
+    if case.key or is_litert(case.data) or is_sentis(case.data) or is_own(case.data):
         return Outcome("ran", "a format that onnxruntime does not read")
     import onnxruntime
 

@@ -31,6 +31,10 @@ def write(path: Path, kind: str = "onnx") -> int:
         from fuzz.litert import litert_seeds
 
         seeds = list(litert_seeds())
+    elif kind == "sentis":
+        from fuzz.sentis import sentis_seeds
+
+        seeds = list(sentis_seeds())
     else:
         from fuzz.graphs import graphs
 

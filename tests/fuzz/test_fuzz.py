@@ -47,6 +47,29 @@ def test_mutated_litert_files_run_or_are_refused() -> None:
 
 
 @pytest.mark.slow
+def test_mutated_sentis_files_run_or_are_refused() -> None:
+    report = campaign(5 * COUNT, Settings(campaign=3, format="sentis"))
+    assert report.counts.total() == 5 * COUNT and report.counts["ran"] > COUNT // 2 and report.counts["typed"] > COUNT
+    told = [f"{outcome.kind} {case.name}: {outcome.detail} {case.done}" for case, outcome in report.failures]
+    assert not told, "\n".join(told)
+
+
+def test_mutated_sentis_files_load_or_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part of the test above that takes no time: the files are not run."""
+    from fuzz.sentis import sentis_seeds
+
+    monkeypatch.setenv("PERFRAME_MAX_TENSOR_BYTES", str(1 << 24))
+    known, loaded, refused = list(sentis_seeds()), 0, 0
+    for number in range(FILES):
+        try:
+            pf.load(cases.make(known, 3, number).data, optimize=False)
+            loaded += 1
+        except pf.PerframeError:
+            refused += 1
+    assert loaded > FILES // 10 and refused > FILES // 4
+
+
+@pytest.mark.slow
 def test_mutated_files_of_other_frameworks_are_told_apart_or_refused() -> None:
     from fuzz.foreign_files import SEEDS, campaign
 

@@ -78,7 +78,7 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Be
     from perframe.command_line.options import given_key
     from perframe.command_line.sources import model_inputs, named_model
     from perframe.files.reading import is_own
-    from perframe.importers.formats import HEAD, is_litert
+    from perframe.importers.formats import HEAD, is_litert, is_sentis
     from perframe.importers.light import for_other_runtimes
     from perframe.inspection.chosen_sizes import fits
     from perframe.safety.archives import write_feed
@@ -94,7 +94,7 @@ def make_task(name: str, folder: Path, dims: Mapping[str, int], seed: int) -> Be
     peers = folder / "peers.onnx"
     with ours.open("rb") as opened:
         head = opened.read(HEAD)
-    if is_own(head) and key is None:
+    if is_sentis(head) or (is_own(head) and key is None):
         pf.save(model, peers)
     elif not is_own(head) and not is_litert(head) and (changed := for_other_runtimes(ours)) is not None:
         peers.write_bytes(changed)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LIKELY_SIZES = {"batch": 1, "seq": 128, "len": 128, "height": 224, "width": 224}  # by a part of a dim's name
 INDEX_KEEPERS = {"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"}
-SUFFIXES = (".onnx", ".perframe")  # of models
+SUFFIXES = (".onnx", ".perframe", ".sentis")  # of models
 FILES = (".npy", *PICTURES)
 
 

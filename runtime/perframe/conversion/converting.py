@@ -27,7 +27,7 @@ from perframe.conversion.options import (
 from perframe.conversion.processes import ChildError, run_child
 from perframe.conversion.verification import OutputError, verify_loaded, verify_values
 from perframe.errors import ConversionError, InputError
-from perframe.exporters.saving import save
+from perframe.exporters.saving import SUFFIXES, save
 from perframe.importers.loading import load
 
 Progress = Callable[[str, float], None]
@@ -38,7 +38,6 @@ USUAL_NAMES = ("collections.", "builtins.set", "__builtin__.set", "torch._utils.
 ANSWER = {"inputs", "outputs", "opset", "with"}  # in the reply of a worker that wrote a file
 VALUES = "values.npz"
 LITERT = "litert"
-SUFFIXES = (".onnx", ".perframe")
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,12 @@ def convert(
     timeout: float = 1800.0,
     progress: Progress | None = None,
 ) -> Conversion:
-    """Convert a model file of PyTorch, TensorFlow, Keras, TensorFlow.js or LiteRT to ONNX. Blocks, for minutes maybe.
+    """Convert a model file of PyTorch, TensorFlow, Keras, TensorFlow.js, LiteRT or Unity to ONNX. Blocks for minutes.
 
-    The content of `source` decides its kind; the page "Convert" lists the kinds. `target` ends with .onnx or .perframe,
-    and is replaced when the new file is whole. PyTorch and TensorFlow run in a separate process: in the running Python
-    if it has them, else in `python`, else in an environment that the first conversion makes in the cache folder.
+    The content of `source` decides its kind; the page "Convert" lists the kinds. `target` ends with .onnx, .perframe
+    or .sentis, and is replaced when the new file is whole. PyTorch and TensorFlow run in a separate process: in the
+    running Python if it has them, else in `python`, else in an environment that the first conversion makes in the cache
+    folder.
 
     `inputs` has shapes by name, {"image": (1, 3, 224, 224)} or ["image:1x3x224x224", "ids:1x16:int64"], where a file
     has none; -1 is an open dim. `outputs` chooses the outputs of a TensorFlow 1 graph. `dynamic` names dims that stay

@@ -15,7 +15,7 @@ from perframe.conversion.options import KINDS, SourceFile
 from perframe.errors import ConversionError, MissingFileError
 from perframe.files.container import looks_like
 from perframe.files.reading import HEAD, is_own
-from perframe.importers.formats import is_litert, what_it_is
+from perframe.importers.formats import is_litert, is_sentis, what_it_is
 
 MESSAGE = 1 << 20  # bytes at the beginning of a protobuf message that tell its kind
 MAX_JSON = 512 << 20  # bytes
@@ -81,6 +81,8 @@ def _file(path: Path) -> SourceFile:
         return _source(path, "perframe")
     if is_litert(head):
         return _source(path, "litert")
+    if is_sentis(head):
+        return _source(path, "sentis")
     if looks_like(head):
         safetensors_content(path)
         return _source(path, "safetensors")
@@ -113,7 +115,7 @@ def _zip(path: Path) -> SourceFile:
     kind = "a zip archive that holds no model"
     if any(name.endswith(".npy") for name in names):
         kind = "an archive of NumPy arrays, which has no network"
-    elif any(name.endswith(("saved_model.pb", "model.json", ".onnx", ".tflite")) for name in names):
+    elif any(name.endswith(("saved_model.pb", "model.json", ".onnx", ".tflite", ".sentis")) for name in names):
         kind = "a zip archive with a model in it: unpack it, and give the model"
     shown = ", ".join(sorted(names)[:6])
     raise ConversionError(f"{path} is {kind} (it has {shown or 'no entries'})")

@@ -130,6 +130,7 @@ KINDS = {
         FileKind("tfjs_graph", "a TensorFlow.js graph model", TENSORFLOW),
         FileKind("tfjs_layers", "a TensorFlow.js layers model", TENSORFLOW, ("h5py",)),
         FileKind("litert", "a LiteRT (TensorFlow Lite) model"),
+        FileKind("sentis", "a .sentis model of Unity"),
         FileKind("onnx", "an ONNX model"),
         FileKind("perframe", "a model of perframe.save"),
     )

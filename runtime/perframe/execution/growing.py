@@ -71,7 +71,7 @@ class GrowingState(State):
             super().check(value)
 
     def has_room(self, storage: Storage, rows: int) -> bool:
-        """Whether the state lies at the beginning of a storage that has room for so many rows."""
+        """Whether the state lies at the beginning of a storage that has room for these rows."""
         return storage is self._held and rows <= self._rows
 
     def reset(self, value: Any) -> None:

@@ -13,20 +13,23 @@ from perframe.files.tensors import Buffer
 from perframe.files.writing import write
 from perframe.ir import Model
 
+SUFFIXES = (".perframe", ".onnx", ".sentis")
+
 
 def check_name(name: str) -> None:
     """Raise InputError if the suffix of a file's name is that of another kind of file."""
     suffix = Path(name).suffix
-    if suffix.lower() not in ("", ".onnx", ".perframe"):
-        raise InputError(f"a model is not saved as {suffix}: give {name!r} the suffix .perframe, or .onnx")
+    if suffix.lower() not in ("", *SUFFIXES):
+        raise InputError(f"a model is not saved as {suffix}: give {name!r} the suffix .perframe, .onnx or .sentis")
 
 
 def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -> None:
     """Save a model in its current state, optimized or not, to a path or a file object.
 
     A name that ends with ".onnx" gives an ONNX file; weights beyond 2 GB lie in a file beside it. A name that ends with
-    ".perframe", or has no suffix, gives a file of perframe's own. `key` encrypts such a file: a passphrase (str), or 32
-    bytes. A file at the path is replaced when the new one is whole.
+    ".sentis" gives a file for Unity (experimental). A name that ends with ".perframe", or has no suffix, gives a file
+    of perframe's own. `key` encrypts such a file: a passphrase (str), or 32 bytes. A file at the path is replaced when
+    the new one is whole.
 
     Raises ModelError for a model that cannot be saved or a path that cannot be written, InputError for a wrong key or
     target, and MissingExtraError if `key` is given and the extra `encryption` is not installed.
@@ -52,6 +55,12 @@ def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -
         beside = "" if path is None else f"{name}.data"
         proto, data = to_onnx(model, beside)
         files = {name: [proto.SerializeToString()]} | ({beside: data} if data else {})
+    elif name.lower().endswith(".sentis"):
+        from perframe.exporters.sentis.graph import to_sentis
+
+        if key is not None:
+            raise InputError("a .sentis file cannot be encrypted: give the model a name that ends with .perframe")
+        files = {name: to_sentis(model)}
     else:
         files = {name: buffers(model) if key is None else encrypted(buffers(model), key)}
     if path is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 HEAD = 64  # bytes that tell a format
 
 _TORCH = "export the network with torch.onnx.export(model, inputs, 'model.onnx')"
+_UNITY = "export the network again in Unity with Sentis 1.4 or later, or load the ONNX file that it was made from"
+_BINARY_FORMATTER = b"\0\1\0\0\0\xff\xff\xff\xff\1\0\0\0\0\0\0\0"
 _SIGNS: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"version https://git-lfs", "a pointer of Git LFS", "fetch the file that it stands for: git lfs pull"),
     (0, b"PK\x03\x04", "a zip archive, as PyTorch writes its checkpoints", _TORCH),
@@ -22,6 +25,7 @@ _SIGNS: tuple[tuple[int, bytes, str, str], ...] = (
     (4, b"ORTM", "a model in onnxruntime's own format", "take the .onnx file that it was made of"),
     (0, b"GGUF", "a GGUF file", "export the network to ONNX"),
     (8, b'{"', "a safetensors file, which has weights and no network", "export the network to ONNX"),
+    (8, _BINARY_FORMATTER, "a .sentis file of Sentis 1.0 to 1.3, which Unity too has given up", _UNITY),
     (0, b"\x1f\x8b", "compressed with gzip", "unpack it first"),
     (0, b"\x89PNG", "a PNG picture", "give the model's file"),
     (0, b"\xff\xd8\xff", "a JPEG picture", "give the model's file"),
@@ -44,6 +48,28 @@ def what_it_is(data: bytes) -> str:
 def is_litert(head: bytes) -> bool:
     """Whether a file that begins with these bytes is a LiteRT (TensorFlow Lite) model."""
     return head[4:8] == b"TFL3"
+
+
+def is_sentis(head: bytes) -> bool:
+    """Whether a file that begins with these bytes is a .sentis file of Sentis 1.4 or later.
+
+    Such files have no sign. Their first 64 bytes hold the size of the first part, the place of its root table, the
+    table's own vtable, and the version of the format.
+    """
+    if len(head) < HEAD:
+        return False
+    size, root = struct.unpack_from("<iI", head)
+    table = 4 + root
+    if not 0 < root <= HEAD - 12 or size < HEAD - 4:
+        return False
+    vtable = table - struct.unpack_from("<i", head, table)[0]
+    if not 8 <= vtable <= HEAD - 8:
+        return False
+    length, _, version, plan = struct.unpack_from("<4H", head, vtable)
+    if not 8 <= length <= 16 or not plan or not 4 <= version <= HEAD - 4 - table:
+        return False
+    (number,) = struct.unpack_from("<I", head, table + version)
+    return bool(0 < number < 256)
 
 
 def named_bytes(source: Any, wanted: Callable[[bytes], bool]) -> tuple[bytes, str] | Any:

@@ -31,8 +31,9 @@ def load(
 ) -> Model:
     """Load a model from a path, bytes, a file object or an `onnx.ModelProto`.
 
-    The content of a file decides its format: ONNX, LiteRT (with the extra `litert`), or that of `perframe.save`. The
-    name of a model that ships with perframe, such as "painter", stands for its file: `perframe models` lists them.
+    The content of a file decides its format: ONNX, LiteRT (with the extra `litert`), Unity's .sentis, or that of
+    `perframe.save`. The name of a model that ships with perframe, such as "painter", stands for its file: `perframe
+    models` lists them.
 
     - `optimize=False` keeps the layers of the file, on each backend (the page "Optimizer" lists exceptions).
     - `dims` fixes open dims to sizes, by name; INPUT:AXIS names one without a name.
@@ -109,17 +110,22 @@ def _imported(
 
 
 def _of_other_programs(source: Any, report: Callable[[str, float], None], signature: str | None) -> Model:
-    from perframe.importers.formats import is_litert, named_bytes
+    from perframe.importers.formats import is_litert, is_sentis, named_bytes
 
-    found = named_bytes(source, is_litert)
-    if isinstance(found, tuple):
+    found: Any = named_bytes(source, lambda head: is_litert(head) or is_sentis(head))
+    data, name = found if isinstance(found, tuple) else (b"", "")
+    if is_litert(data):
         from perframe.importers.litert.graph import load_litert
 
-        data, name = found
         return load_litert(data, name, report, signature)
-    from perframe.importers.onnx import load_onnx
+    if data:
+        from perframe.importers.sentis.graph import load_sentis
 
-    model = load_onnx(found, report)
+        model = load_sentis(data, name, report)
+    else:
+        from perframe.importers.onnx import load_onnx
+
+        model = load_onnx(found, report)
     if signature is not None:
         raise InputError(_NO_SIGNATURES.format(model.name, signature))
     return model

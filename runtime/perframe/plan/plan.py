@@ -33,7 +33,7 @@ class Target(Protocol):
         """
 
     def has_room(self, storage: Storage, rows: int) -> bool:
-        """Whether the values of `source` lie at the beginning of a storage that has room for so many rows."""
+        """Whether the values of `source` lie at the beginning of a storage that has room for these rows."""
         return False
 
     def extended(self, output: Tensor, planned: Storage) -> Storage:

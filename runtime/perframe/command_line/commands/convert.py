@@ -20,7 +20,7 @@ SHOWN = 8  # inputs or outputs, on the screen
 
 def convert(
     source: Annotated[Path, typer.Argument(metavar="SRC", help="File or folder to convert; the format is detected.")],
-    target: Annotated[Path, typer.Argument(metavar="DST", help="Output file: m.onnx or m.perframe.")],
+    target: Annotated[Path, typer.Argument(metavar="DST", help="Output file: m.onnx, m.perframe or m.sentis.")],
     opset: Annotated[int, typer.Option(help="ONNX opset version, at least 15.")] = 18,
     given: Annotated[
         list[str] | None,
@@ -53,7 +53,7 @@ def convert(
     seed: Annotated[int, typer.Option(help="Random seed for the inputs of --verify.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Convert a file of PyTorch, TensorFlow, Keras, TensorFlow.js or LiteRT to ONNX.
+    """Convert a file of PyTorch, TensorFlow, Keras, TensorFlow.js, LiteRT or Unity to ONNX.
 
     Their frameworks run in a Python that has them, or in an environment that is made once in the cache folder.
     """

@@ -22,7 +22,9 @@ REFUSALS = 8  # of one pass, on the screen
 @takes_key
 def optimize(
     model: ModelName,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to m.perframe or m.onnx.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Output file: m.perframe, m.onnx or m.sentis.")
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what each pass changed, refused, and where layers came from.")
     ] = False,

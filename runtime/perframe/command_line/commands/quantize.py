@@ -26,7 +26,7 @@ DATA = "Inputs of typical runs: a folder of pictures, an .npz or .npy, or module
 @takes_key
 def quantize(
     model: ModelName,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file: m.perframe or m.onnx.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file: m.perframe, m.onnx or m.sentis.")],
     weights: Annotated[str, typer.Option(metavar=WEIGHTS, help="Data type of the weights.")] = "int8",
     static: Annotated[
         str, typer.Option(metavar="DATA", help=f"Calibrate and compute with 8-bit integers. {DATA}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from perframe.errors import InferenceError, ModelError, PerframeError, Problem, UnsupportedOperatorError
-from perframe.importers.litert.builder import Builder
+from perframe.importers.builder import Builder
 from perframe.importers.litert.dilated import with_dilations
 from perframe.importers.litert.file import GraphInfo, LiteRTFile, Operation, Signature, read
 from perframe.importers.litert.node import LiteRTNode

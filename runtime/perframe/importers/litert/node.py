@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from perframe.importers.litert.file import Operation, TensorQuantization
 from perframe.importers.litert.tensors import Array, GraphTensors, plain_name
+from perframe.importers.node import LayerMaker
 from perframe.ir import Value
 from perframe.ir.shape_arithmetic import listed
 from perframe.ir.sizes.partial import Dim
 from perframe.tensor import DataType
-from perframe.tensor.checks import too_large
 
 ACTIVATIONS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}  # RELU, RELU_N1_TO_1, RELU6
 TANH = 4
 
 
-class LiteRTNode:
+class LiteRTNode(LayerMaker):
     """One operator of a graph. With `exact` its adapter gets quantized numbers unchanged.
 
     `inline(index, inputs, builder)` imports another graph of the file for these inputs, which are stored values, and
@@ -29,33 +27,12 @@ class LiteRTNode:
     def __init__(
         self, tensors: GraphTensors, operation: Operation, exact: bool, inline: Callable[..., list[Value]]
     ) -> None:
-        self.tensors, self.operation, self.exact, self.inline = tensors, operation, exact, inline
-        self.builder = tensors.builder
         outputs = [index for index in operation.outputs if index >= 0]
         named = tensors.graph.tensors[outputs[0]].name if outputs else ""
-        self.like = plain_name(named) or operation.name
+        super().__init__(tensors.builder, plain_name(named) or operation.name)
+        self.tensors, self.operation, self.exact, self.inline = tensors, operation, exact, inline
 
     # --- layers ---
-
-    def __call__(self, op: str, *inputs: Value | None, **attributes: Any) -> Value:
-        """Add a layer, and return its output."""
-        return self.several(1, op, *inputs, **attributes)[0]
-
-    def several(self, count: int, op: str, *inputs: Value | None, **attributes: Any) -> list[Value]:
-        """Add a layer with `count` outputs, and return them."""
-        return self.builder.layer(op, self.like, list(inputs), count, self.like, attributes)
-
-    def constant(self, value: Any, dtype: Any) -> Value:
-        """Return a constant."""
-        return self.builder.constant(value, dtype)
-
-    def ints(self, *values: int) -> Value:
-        """Return a constant vector of int64."""
-        return self.constant(values, np.int64)
-
-    def number(self, value: float, like: Value) -> Value:
-        """Return a constant number of the dtype of another value."""
-        return self.constant(value, like.spec.dtype.numpy)
 
     def first(self, value: Value) -> Value:
         """Return a value with its last dim as the second."""
@@ -65,19 +42,6 @@ class LiteRTNode:
     def last(self, value: Value) -> Value:
         """Return a value with its second dim as the last."""
         return self("Transpose", value, perm=(0, *range(2, self.rank(value)), 1))
-
-    def cast(self, value: Value, dtype: DataType) -> Value:
-        """Return a value in a dtype."""
-        if value.spec.dtype is dtype:
-            return value
-        known = self.known(value)
-        if known is not None:
-            return self.constant(known, dtype.numpy)
-        return self("Cast", value, to=dtype)
-
-    def long(self, value: Value) -> Value:
-        """Return a value as int64, the dtype of shapes and indices in layers."""
-        return self.cast(value, DataType.INT64)
 
     # --- inputs and outputs ---
 
@@ -141,29 +105,6 @@ class LiteRTNode:
         """Return an option by its name in the schema."""
         return self.operation.options.get(name, default)
 
-    def rank(self, value: Value) -> int:
-        """Return the rank of a value. Raises NotImplementedError if it is unknown."""
-        return len(self.shape(value))
-
-    def shape(self, value: Value) -> tuple[Dim, ...]:
-        """Return the dims of a value. Raises NotImplementedError if its rank is unknown."""
-        shape = value.spec.shape
-        if shape is None:
-            raise NotImplementedError(f"the rank of its input {value.name!r} is unknown")
-        return tuple(shape)
-
-    def sizes(self, value: Value, *axes: int) -> list[int]:
-        """Return dims of a value. Raises NotImplementedError if one is unknown."""
-        shape = self.shape(value)
-        found = [shape[axis] for axis in axes]
-        if not all(isinstance(dim, int) for dim in found):
-            raise NotImplementedError(f"dims {axes} of its input {value.name!r} of shape {shape} are not all known")
-        return [int(dim) for dim in found if isinstance(dim, int)]
-
-    def known(self, value: Value) -> Array | None:
-        """Return the value of a constant, or of arithmetic with shapes; None if it is not known."""
-        return value.spec.value if value.constant is None else value.constant
-
     def value(self, index: int) -> Array:
         """Return the value of an input. Raises NotImplementedError if it is not known."""
         found = self.known(self.raw(index))
@@ -185,12 +126,6 @@ class LiteRTNode:
     def axes(self, index: int) -> list[int]:
         """Return the value of an input that lists integers. Raises NotImplementedError if it is not known."""
         return [int(number) for number in self.value(index).reshape(-1)]
-
-    def check_room(self, *shape: int) -> None:
-        """Raise ValueError if a constant of this shape, which the adapter is about to make, would be too large."""
-        reason = too_large(shape, DataType.INT64)
-        if reason:
-            raise ValueError(f"it needs a constant for its sizes: {reason}")
 
     def refuse(self, *options: str) -> None:
         """Raise NotImplementedError if one of these options is set."""

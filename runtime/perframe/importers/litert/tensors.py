@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import ModelError
-from perframe.importers.litert.builder import Builder
+from perframe.importers.builder import Builder
 from perframe.importers.litert.constants import constant_of, data_type
 from perframe.importers.litert.file import LiteRTFile, Operation, TensorQuantization
 from perframe.ir import Value

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from perframe.errors import ModelError
-from perframe.importers.litert.builder import Builder
+from perframe.importers.builder import Builder
 from perframe.importers.litert.node import LiteRTNode
 from perframe.importers.litert.table import operator, rows
 from perframe.ir import Model, Value

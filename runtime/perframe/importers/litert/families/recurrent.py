@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.importers.litert.builder import Builder
+from perframe.importers.builder import Builder
 from perframe.importers.litert.families.control import body_of, captures_of
 from perframe.importers.litert.node import ACTIVATIONS, TANH, LiteRTNode
 from perframe.importers.litert.table import operator

@@ -1,0 +1,1 @@
+"""Export of models to .sentis files, which Unity's Sentis and Inference Engine load."""

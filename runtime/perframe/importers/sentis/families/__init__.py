@@ -1,0 +1,1 @@
+"""The adapters of layer kinds that need more than a rename, a group a file."""
