@@ -94,8 +94,8 @@ class SentisFile:
                 f"{where} of shape {tuple(shape)} and dtype {dtype} takes {size} bytes; it has {info.length} from "
                 f"{info.offset} on, of the {len(segment)} in its segment"
             )
-        raw = segment[info.offset : info.offset + size].tobytes()
-        return np.frombuffer(raw, dtype.numpy.newbyteorder("<")).astype(dtype.numpy, copy=False).reshape(shape)
+        stored = np.frombuffer(segment[info.offset : info.offset + size].data, dtype.numpy.newbyteorder("<"))
+        return stored.astype(dtype.numpy).reshape(shape)
 
 
 def read(data: bytes, name: str) -> SentisFile:
