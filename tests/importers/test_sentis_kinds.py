@@ -161,6 +161,7 @@ scores, half = np.array([[[0.5, 0.9, 0.7]]], np.float32), Const(np.array([0.5], 
 signal = draw(1, 8, 1)
 spectrum = np.fft.fft(signal[..., 0], axis=1)
 OTHERS = [
+    KindCase("Concat", [x, Const(np.zeros((2, 0, 4), np.float32))], [x], {"axis": 1}),
     KindCase("NonMaxSuppression", [corners, scores, Const(i32(-1)), half, None],
              [np.array([[0, 0, 1], [0, 0, 2]], np.int32)], {"center_point_box": 0}),
     KindCase("NonMaxSuppression", [corners, scores, i32(-1), half, None],
