@@ -28,6 +28,7 @@ PAGES = (
     "profile.md",
     "recipes/from-onnxruntime.md",
     "recipes/run-your-own-jobs.md",
+    "sentis.md",
     "start.md",
     "tutorial.md",
 )

@@ -10,6 +10,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from importers.sentis_files import network
+
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 
 
@@ -130,6 +132,7 @@ FILES: dict[str, tuple[str, bytes]] = {  # by the kind that they are: their name
     "hdf5": ("m.h5", HDF5),
     "litert": ("m.tflite", bytes(4) + b"TFL3" + bytes(60)),
     "onnx": ("m.onnx", ONNX),
+    "sentis": ("m.sentis", network()[0]),
     "saved_model": ("saved_model.pb", SAVED_MODEL),
     "meta_graph": ("m.ckpt.meta", META_GRAPH),
     "tfjs_graph": ("model.json", json.dumps(TFJS).encode()),

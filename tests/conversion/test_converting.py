@@ -136,7 +136,7 @@ def test_without_trust_and_builder_no_process_starts(tmp_path: Path, monkeypatch
 
 def test_wrong_arguments(tmp_path: Path, relu: Path) -> None:
     for target, said in (
-        (tmp_path / "made.txt", r"must end with \.onnx or \.perframe"),
+        (tmp_path / "made.txt", r"must end with one of \.perframe, \.onnx, \.sentis"),
         (tmp_path / "none" / "made.onnx", "there is no folder"),
         (relu, "give another name"),
     ):

@@ -1,4 +1,4 @@
-"""Commands write models under names that say so: .perframe, .onnx or no suffix."""
+"""Commands write models under names that say so: .perframe, .onnx, .sentis or no suffix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def small() -> pf.Model:
 
 @pytest.mark.parametrize("name", ["m.txt", "m.pt", "m.onnx.gz", "m.npz"])
 def test_other_suffixes_are_refused(name: str) -> None:
-    with pytest.raises(pf.InputError, match=r"\.perframe, or \.onnx"):
+    with pytest.raises(pf.InputError, match=r"\.perframe, \.onnx or \.sentis"):
         check_name(name)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.exporters.sentis.program import Program, Record
+from perframe.exporters.sentis.program import Record, SentisProgram
 from perframe.ir import Value
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
@@ -55,7 +55,7 @@ class KindCase:
         made = [Value(f"y{index}", DataType.of(array.dtype)) for index, array in enumerate(self.wanted)]
         inputs = [value for value in given if value is not None and value.constant is None]
         record = Record(self.kind, given, made, self.arguments)
-        return joined(Program(inputs, [(value.name, value) for value in made], [record]), self.version)
+        return joined(SentisProgram(inputs, [(value.name, value) for value in made], [record]), self.version)
 
 
 def _value(index: int, given: Array | Const | None) -> Value | None:
@@ -66,7 +66,7 @@ def _value(index: int, given: Array | Const | None) -> Value | None:
     return Value(f"x{index}", DataType.of(given.dtype), DynamicTensorShape(given.shape))
 
 
-def joined(program: Program, version: int | None = None) -> bytes:
+def joined(program: SentisProgram, version: int | None = None) -> bytes:
     """The bytes of a program."""
     return b"".join(bytes(buffer) for buffer in program.buffers(version))
 
@@ -91,7 +91,7 @@ def network() -> tuple[bytes, Array]:
         Record("Softmax", [dense], [y], {"axis": -1}),
         Record("Shape", [y], [shape], {"start": 0, "end": 8}),
     ]
-    return joined(Program([x], [("y", y), ("shape", shape)], records)), draw(2, 2, 8, 8)
+    return joined(SentisProgram([x], [("y", y), ("shape", shape)], records)), draw(2, 2, 8, 8)
 
 
 @functools.cache

@@ -14,8 +14,8 @@ import pytest
 import perframe as pf
 from importers.sentis_files import Const, KindCase, joined
 from perframe.errors import Problem
-from perframe.exporters.flatbuffer import Number, Table, Vector, size_prefixed
-from perframe.exporters.sentis.program import Program, Record, _FileWriter
+from perframe.exporters.flatbuffer import FlatTable, Number, Vector, size_prefixed
+from perframe.exporters.sentis.program import Record, SentisProgram, _FileWriter
 from perframe.importers.flatbuffer import FlatBuffer
 from perframe.importers.formats import HEAD, is_sentis
 from perframe.importers.sentis import file as sentis_file
@@ -35,7 +35,7 @@ def value(name: str, dims: Sequence[Any] | None, dtype: DataType = DataType.FLOA
 
 def relu(*dims: Any, version: int | None = None, kind: str = "Relu") -> bytes:
     x, y = value("x", dims), value("y", None)
-    return joined(Program([x], [("y", y)], [Record(kind, [x], [y])]), version)
+    return joined(SentisProgram([x], [("y", y)], [Record(kind, [x], [y])]), version)
 
 
 @pytest.mark.parametrize("optimize", [True, False])
@@ -104,24 +104,24 @@ def test_an_input_of_unknown_rank() -> None:
     """Unity forgets to say so, and what it writes would read as a shape of no dims."""
     model = pf.load(relu())
     assert model.inputs[0].shape == ()
-    unknown = Table({0: Number("b", 0), 5: Number("b", 1), 6: []})
+    unknown = FlatTable({0: Number("b", 0), 5: Number("b", 1), 6: []})
     x, y = value("x", ()), value("y", None)
-    writer = _FileWriter(Program([x], [("y", y)], [Record("Relu", [x], [y])]), 4, 1 << 20)
+    writer = _FileWriter(SentisProgram([x], [("y", y)], [Record("Relu", [x], [y])]), 4, 1 << 20)
     writer._tensor = lambda dtype, fields: writer._value(6, unknown)  # type: ignore[method-assign]
     assert pf.load(b"".join(map(bytes, writer.buffers()))).inputs[0].shape is None
 
 
 def test_the_first_version_stores_the_names_of_layers() -> None:
     class Named(_FileWriter):
-        def _chain(self, record: Record) -> Table:
+        def _chain(self, record: Record) -> FlatTable:
             found = super()._chain(record)
             (step,) = found.fields[2]  # type: ignore[misc, union-attr]
             called = step.fields[1].fields[1]  # type: ignore[union-attr]
-            called.numbers.append(self._value(7, Table({0: "conv1"})))  # type: ignore[union-attr]
+            called.numbers.append(self._value(7, FlatTable({0: "conv1"})))  # type: ignore[union-attr]
             return found
 
     x, y = value("x", (2, 3)), value("y", None)
-    program = Program([x], [("y", y)], [Record("Elu", [x], [y], {"alpha": 2.0})])
+    program = SentisProgram([x], [("y", y)], [Record("Elu", [x], [y], {"alpha": 2.0})])
     data = b"".join(map(bytes, Named(program, 1, 1 << 20).buffers()))
     found = pf.run(pf.load(data), X)["y"]
     np.testing.assert_allclose(found, np.where(X > 0, X, 2 * np.expm1(X)), 1e-6, 1e-6)
@@ -145,7 +145,7 @@ def test_older_versions_mean_what_they_meant() -> None:
 def test_outputs_of_constants_inputs_and_twice() -> None:
     x, y = value("x", (2, 3)), value("y", None)
     constant = Value("c", constant=np.arange(3, dtype=np.float32))
-    program = Program([x], [("x", x), ("c", constant), ("y", y), ("z", y)], [Record("Add", [x, constant], [y])])
+    program = SentisProgram([x], [("x", x), ("c", constant), ("y", y), ("z", y)], [Record("Add", [x, constant], [y])])
     found = pf.run(joined(program), X)
     assert list(found) == ["x:output", "c", "y", "z"]
     np.testing.assert_array_equal(found["x:output"], X)
@@ -158,7 +158,7 @@ def test_weights_in_several_segments() -> None:
     constants = [Value("c", constant=draw(3)) for _ in range(3)]
     inputs = [x, *values]
     records = [Record("Add", [inputs[i], constants[i]], [values[i]]) for i in range(3)]
-    program = Program([x], [("y", values[-1])], records)
+    program = SentisProgram([x], [("y", values[-1])], records)
     buffers = program.buffers(most=24)
     assert sum(isinstance(buffer, bytearray) for buffer in buffers) == 3  # the description, and two segments
     found = pf.run(b"".join(map(bytes, buffers)), X)["y"]
@@ -166,16 +166,16 @@ def test_weights_in_several_segments() -> None:
 
 
 def test_all_unknown_kinds_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from perframe.importers.sentis.kinds import Kind, kinds
+    from perframe.importers.sentis.kinds import LayerKind, kinds
 
     known = dict(kinds())
     monkeypatch.setattr("perframe.exporters.sentis.program.kinds", lambda: known)
-    known |= {name: Kind(name, known["Relu"].inputs, False, (), ("",), 7) for name in ("Warp", "Weave")}
+    known |= {name: LayerKind(name, known["Relu"].inputs, False, (), ("",), 7) for name in ("Warp", "Weave")}
     x, *made = value("x", (2, 3)), *(value(f"y{i}", None) for i in range(4))
     records = [Record("Warp", [x], [made[0]]), Record("Gather", [x, made[0]], [made[1]], {"axis": 0})]
     records += [Record("Weave", [made[1]], [made[2]]), Record("LeakyRelu", [x], [made[3]], {"alpha": 1.0})]
     with pytest.raises(pf.UnsupportedOperatorError) as raised:
-        pf.load(joined(Program([x], [("y", made[2]), ("z", made[3])], records)))
+        pf.load(joined(SentisProgram([x], [("y", made[2]), ("z", made[3])], records)))
     assert [problem.operator for problem in raised.value.problems] == ["Warp", "Weave"]
     assert isinstance(raised.value.problems[0], Problem) and "Load the ONNX file" in str(raised.value)
     assert "Sentis::Warp (file version 7), node 'Warp_0': perframe does not know this kind" in str(raised.value)
@@ -201,7 +201,7 @@ def test_what_is_refused(data: bytes, said: str) -> None:
 
 def test_a_text_that_is_listed_many_times() -> None:
     """Thousands of references to one long text list more than the file may."""
-    data = size_prefixed(Table({0: ["a" * 4000] * 1, 1: Vector("I", [0] * 4000)}))
+    data = size_prefixed(FlatTable({0: ["a" * 4000] * 1, 1: Vector("I", [0] * 4000)}))
     buffer = memoryview(data)[4:]
     root = FlatBuffer(buffer, "bomb").root()
     assert root.texts(0) == ["a" * 4000]
@@ -215,7 +215,7 @@ def test_a_text_that_is_listed_many_times() -> None:
 def test_constants_must_lie_in_their_segment() -> None:
     data = bytearray(KindCase("Add", [X[:, :1], Const(draw(5))], [draw(2, 5)]).data())
     read = sentis_file.read(bytes(data), "m")
-    assert isinstance(read.values[1], sentis_file.TensorInfo) and read.values[1].length == 20
+    assert isinstance(read.values[1], sentis_file.SentisTensor) and read.values[1].length == 20
     sizes = struct.pack("<ii", 1, 5)
     assert data.count(sizes) == 1
     data[data.index(sizes) + 4] = 6

@@ -156,7 +156,32 @@ MOVES = [
     KindCase("ArgMax", [x], [x.argmax(1).astype(np.int32)[:, None]], {"axis": 1, **GROUPS}),
     KindCase("GatherND", [x, i32(1, 2)], [x[1, 2]], {"batch_dims": 0}),
 ]  # fmt: skip
-CASES = [*ELEMENTWISE, *PRODUCTS, *MOVES]
+corners = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]], np.float32)
+scores, half = np.array([[[0.5, 0.9, 0.7]]], np.float32), Const(np.array([0.5], np.float32))
+signal = draw(1, 8, 1)
+spectrum = np.fft.fft(signal[..., 0], axis=1)
+OTHERS = [
+    KindCase("Concat", [x, Const(np.zeros((2, 0, 4), np.float32))], [x], {"axis": 1}),
+    KindCase("NonMaxSuppression", [corners, scores, Const(i32(-1)), half, None],
+             [np.array([[0, 0, 1], [0, 0, 2]], np.int32)], {"center_point_box": 0}),
+    KindCase("NonMaxSuppression", [corners, scores, i32(-1), half, None],
+             [np.array([[0, 0, 1], [0, 0, 2]], np.int32)], {"center_point_box": 0}),
+    KindCase("NonMaxSuppression", [corners, scores, None, half, None], [np.zeros((0, 3), np.int32)],
+             {"center_point_box": 0}),
+    KindCase("DFT", [signal, None, Const(scalar(1)), Const(draw(8, 8, 2))],
+             [np.stack([spectrum.real, spectrum.imag], -1).astype(np.float32)], {"inverse": 0, "onesided": 0},
+             rtol=1e-5),
+    KindCase("Resize", [picture, Const(np.array([2, 3], np.float32))], [picture.repeat(2, 2).repeat(3, 3)],
+             {"scale_mode": 1, "coordinate_transformation_mode": "asymmetric", "mode": "nearest",
+              "nearest_mode": "floor", "axes": (2, 3)}),
+    KindCase("Resize", [picture, Const(np.array([1, 1, 2, 3], np.float32))], [picture.repeat(2, 2).repeat(3, 3)],
+             {"scale_mode": 1, "coordinate_transformation_mode": "asymmetric", "mode": "nearest",
+              "nearest_mode": "floor", "axes": (3, 2)}),
+    KindCase("Resize", [picture, Const(i32(10, 18))], [picture.repeat(2, 2).repeat(3, 3)],
+             {"scale_mode": 0, "coordinate_transformation_mode": "asymmetric", "mode": "nearest",
+              "nearest_mode": "floor", "axes": (2, 3)}),
+]  # fmt: skip
+CASES = [*OTHERS, *ELEMENTWISE, *PRODUCTS, *MOVES]
 
 
 @pytest.mark.parametrize("optimize", [True, False])

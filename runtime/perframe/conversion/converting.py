@@ -101,7 +101,7 @@ def convert(
     check_opset(opset)
     wanted, dims = inputs_of(inputs), dims_of(dynamic)
     if target.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{str(target)!r} must end with {' or '.join(SUFFIXES)}: the suffix selects the format")
+        raise InputError(f"{str(target)!r} must end with one of {', '.join(SUFFIXES)}: the suffix selects the format")
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {str(target.parent)!r} for {target.name}")
     report = progress or (lambda _what, _done: None)

@@ -33,13 +33,13 @@ class Vector(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class FlatTable:
     """A table: its fields by slot."""
 
-    fields: Mapping[int, Number | Vector | Table | str | list[Table] | list[str]]
+    fields: Mapping[int, Number | Vector | FlatTable | str | list[FlatTable] | list[str]]
 
 
-def size_prefixed(root: Table) -> bytearray:
+def size_prefixed(root: FlatTable) -> bytearray:
     """Return a FlatBuffer behind its size. Raises struct.error for a number that does not fit."""
     writer = _Writer()
     writer.data += bytes(8)
@@ -67,7 +67,7 @@ class _Writer:
     def place(self, item: object) -> int:
         """Write an item, and return its place."""
         match item:
-            case Table():
+            case FlatTable():
                 return self._table(item)
             case str():
                 text = item.encode()
@@ -85,7 +85,7 @@ class _Writer:
         self.data += struct.pack("<I", count) + content
         return at
 
-    def _table(self, table: Table) -> int:
+    def _table(self, table: FlatTable) -> int:
         """Write a table, and before it its layout (the vtable), unless an earlier table has the same one."""
         numbers = {slot: one.coded for slot, one in table.fields.items() if isinstance(one, Number)}
         contents = {slot: numbers.get(slot, bytes(4)) for slot in table.fields}

@@ -27,9 +27,9 @@ class FlatBuffer:
         self.data, self.what = data, what
         self.budget = _SHARED * len(data) + _ROOM
 
-    def root(self) -> Table:
+    def root(self) -> TableReader:
         """Return the root table. Raises ModelError."""
-        return Table(self, self.number("I", 0))
+        return TableReader(self, self.number("I", 0))
 
     def number(self, kind: str, at: int) -> Any:
         """Return a number of a kind of `struct`. Raises ModelError if it lies outside."""
@@ -50,7 +50,7 @@ class FlatBuffer:
         return ModelError(f"{self.what} is damaged: it has {len(self.data)} bytes, and {reason}; copy it again")
 
 
-class Table:
+class TableReader:
     """A table of a FlatBuffer. Fields are read by their slots; an absent one has the default."""
 
     def __init__(self, buffer: FlatBuffer, at: int) -> None:
@@ -63,12 +63,12 @@ class Table:
         at = self._field(slot)
         return self.buffer.number(kind, at) if at else default
 
-    def table(self, slot: int) -> Table | None:
+    def table(self, slot: int) -> TableReader | None:
         """Return a table; None if there is none."""
         at = self._field(slot)
-        return Table(self.buffer, at + self.buffer.number("I", at)) if at else None
+        return TableReader(self.buffer, at + self.buffer.number("I", at)) if at else None
 
-    def needed(self, slot: int, what: str) -> Table:
+    def needed(self, slot: int, what: str) -> TableReader:
         """Return a table. Raises ModelError if there is none."""
         found = self.table(slot)
         if found is None:
@@ -85,9 +85,9 @@ class Table:
         at = self._field(slot)
         return self._text(at + self.buffer.number("I", at)) if at else ""
 
-    def tables(self, slot: int) -> Iterator[Table]:
+    def tables(self, slot: int) -> Iterator[TableReader]:
         """Yield the tables of a vector."""
-        return (Table(self.buffer, at) for at in self._places(slot))
+        return (TableReader(self.buffer, at) for at in self._places(slot))
 
     def texts(self, slot: int) -> list[str]:
         """Return the texts of a vector."""

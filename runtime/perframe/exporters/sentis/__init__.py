@@ -1,1 +1,1 @@
-"""Export of models to .sentis files, which Unity's Sentis and Inference Engine load."""
+"""Export of models to .sentis files, the format of Unity's Sentis and Inference Engine."""

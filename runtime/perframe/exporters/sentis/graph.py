@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perframe.errors import ModelError
-from perframe.exporters.sentis.program import Program, Record, as_stored, encoded
+from perframe.exporters.sentis.program import Record, SentisProgram, as_stored, encoded
 from perframe.exporters.sentis.table import applied
 from perframe.exporters.spelling import spelled
 from perframe.files.tensors import Buffer
@@ -44,7 +44,7 @@ class _Export:
         self.problems: list[str] = []
         self.folded: dict[Value, Value] = {}  # results that are constants in the file
 
-    def program(self) -> Program:
+    def program(self) -> SentisProgram:
         """Return the content of the file. Raises ModelError."""
         for value in self.model.inputs:
             self._check_input(value)
@@ -56,7 +56,7 @@ class _Export:
                 f"{self.model.name}: a .sentis file cannot express {len(self.problems)} part(s) of it:\n  "
                 + "\n  ".join(self.problems)
             )
-        return Program(self.model.inputs, outputs, self.records)
+        return SentisProgram(self.model.inputs, outputs, self.records)
 
     def _check_input(self, value: Value) -> None:
         where = f"input {value.name!r}"

@@ -11,10 +11,10 @@ import numpy as np
 
 from perframe import __version__
 from perframe.errors import ModelError
-from perframe.exporters.flatbuffer import Number, Table, Vector, size_prefixed
+from perframe.exporters.flatbuffer import FlatTable, Number, Vector, size_prefixed
 from perframe.files.tensors import Buffer
 from perframe.importers.sentis.file import ABSENT
-from perframe.importers.sentis.kinds import DTYPES, ENUMERATIONS, Argument, kinds
+from perframe.importers.sentis.kinds import DTYPES, ENUMERATIONS, KindArgument, kinds
 from perframe.ir import Value
 from perframe.tensor import Array, DataType
 
@@ -48,7 +48,7 @@ class Record:
         return version
 
 
-def encoded(argument: Argument, value: Any) -> Any:
+def encoded(argument: KindArgument, value: Any) -> Any:
     """Return an argument as the file has it. Raises ModelError if it cannot."""
     names: Sequence[Any] | None = DTYPES if argument.code == "t" else ENUMERATIONS.get(argument.code)
     if names is not None:
@@ -64,7 +64,7 @@ def encoded(argument: Argument, value: Any) -> Any:
 
 
 @dataclass
-class Program:
+class SentisProgram:
     """A network that is to be written. Inputs come with their shapes; every record reads what was made before it."""
 
     inputs: Sequence[Value]
@@ -89,9 +89,9 @@ class Program:
 class _FileWriter:
     """Writes one file: each value gets a number in the order in which layers need it, as Unity's own files have it."""
 
-    def __init__(self, program: Program, version: int, most: int) -> None:
+    def __init__(self, program: SentisProgram, version: int, most: int) -> None:
         self.program, self.version, self.most = program, version, most
-        self.values: list[Table] = []
+        self.values: list[FlatTable] = []
         self.numbers: dict[Value, int] = {}
         self.constants: dict[tuple[int, str], int] = {}  # by the array's id and dtype
         self.segments: list[list[Array]] = [[]]
@@ -114,32 +114,32 @@ class _FileWriter:
             4: Vector("i", [number for _, number in outputs]),
             5: [name for name, _ in outputs],
             6: chains,
-            7: [Table({0: name}) for name in self.operators],
-            8: Table({0: Vector("i")}),
+            7: [FlatTable({0: name}) for name in self.operators],
+            8: FlatTable({0: Vector("i")}),
         }
         if self.version >= NAMED_DIMS:
             plan[9] = [dim if isinstance(dim, str) else "" for dim in self.dims]
-        listed = [Table({0: Number("Q", sum(sizes)), 1: Number("Q", size)}) for size in sizes]
+        listed = [FlatTable({0: Number("Q", sum(sizes)), 1: Number("Q", size)}) for size in sizes]
         buffers: list[Buffer] = [
-            size_prefixed(Table({0: Number("I", self.version), 1: Table(plan), 3: listed})),
+            size_prefixed(FlatTable({0: Number("I", self.version), 1: FlatTable(plan), 3: listed})),
         ]
         for size, arrays in zip(sizes, self.segments, strict=True):
             buffers += _weights(size, arrays)
         return buffers
 
-    def _chain(self, record: Record) -> Table:
+    def _chain(self, record: Record) -> FlatTable:
         inputs = [ABSENT if value is None else self._read(value) for value in record.inputs]
         stored = kinds()[record.kind].stored(self.version)
         arguments = [self._argument(one, record.arguments.get(one.name)) for one in stored]
         if record.kind == "Split" and record.inputs[1] is not None and self.version < COUNTED_PIECES:
-            arguments[-1] = self._value(2, Table({}))
+            arguments[-1] = self._value(2, FlatTable({}))
         for value in record.outputs:
             self.numbers[value] = self._tensor(value.dtype, {})
         operator = self.operators.setdefault(record.kind, len(self.operators))
-        call = Table({0: Number("i", operator), 1: Vector("i", arguments)})
+        call = FlatTable({0: Number("i", operator), 1: Vector("i", arguments)})
         made = [self.numbers[value] for value in record.outputs]
-        step = Table({0: Number("B", 1), 1: call})
-        return Table({0: Vector("i", inputs), 1: Vector("i", made), 2: [step]})
+        step = FlatTable({0: Number("B", 1), 1: call})
+        return FlatTable({0: Vector("i", inputs), 1: Vector("i", made), 2: [step]})
 
     def _read(self, value: Value) -> int:
         """Return the number of a value. A constant gets one where a layer first reads it."""
@@ -168,7 +168,7 @@ class _FileWriter:
 
     def _tensor(self, dtype: DataType, fields: dict[int, Any]) -> int:
         kind = DTYPES.index(dtype) if dtype in DTYPES else DTYPES.index(DataType.INT32)
-        return self._value(6, Table({0: Number("b", kind)} | fields))
+        return self._value(6, FlatTable({0: Number("b", kind)} | fields))
 
     def _shape(self, value: Value) -> dict[int, Any]:
         """Return the fields of a shape."""
@@ -179,18 +179,18 @@ class _FileWriter:
             return {5: Number("b", 0), 2: Vector("i", shape.to_shape())}
         return {6: [self._dim(dim, (value.name, axis)) for axis, dim in enumerate(shape)]}
 
-    def _dim(self, dim: Any, place: tuple[str, int]) -> Table:
+    def _dim(self, dim: Any, place: tuple[str, int]) -> FlatTable:
         """Return a dim. Before names came, an unknown dim too had a number."""
         if isinstance(dim, int):
-            return Table({0: Number("B", 1), 1: Table({0: Number("i", dim)})})
+            return FlatTable({0: Number("B", 1), 1: FlatTable({0: Number("i", dim)})})
         if dim is None and self.version >= NAMED_DIMS:
-            return Table({})
+            return FlatTable({})
         number = self.dims.setdefault(place if dim is None else dim, len(self.dims))
         if number >= MOST_DIMS:
             raise ModelError(f"the inputs have more than {MOST_DIMS} open dims: fix some with dims=")
-        return Table({0: Number("B", 2), 1: Table({0: Number("B", number)})})
+        return FlatTable({0: Number("B", 2), 1: FlatTable({0: Number("B", number)})})
 
-    def _argument(self, argument: Argument, value: Any) -> int:
+    def _argument(self, argument: KindArgument, value: Any) -> int:
         if value is None:
             if argument.code not in "IF" and argument.default is None:
                 raise ModelError(f"its {argument.name} is missing")
@@ -201,19 +201,19 @@ class _FileWriter:
             value = encoded(argument, value)
         match argument.code:
             case "f":
-                return self._value(3, Table({0: Number("f", value)}))
+                return self._value(3, FlatTable({0: Number("f", value)}))
             case "b":
-                return self._value(4, Table({0: Number("B", int(bool(value)))}))
+                return self._value(4, FlatTable({0: Number("B", int(bool(value)))}))
             case "s":
-                return self._value(7, Table({0: value}))
+                return self._value(7, FlatTable({0: value}))
             case "I":
-                return self._value(8, Table({0: Vector("i", list(value))}))
+                return self._value(8, FlatTable({0: Vector("i", list(value))}))
             case "F":
-                return self._value(9, Table({0: Vector("f", list(value))}))
-        return self._value(2, Table({0: Number("i", value)}))
+                return self._value(9, FlatTable({0: Vector("f", list(value))}))
+        return self._value(2, FlatTable({0: Number("i", value)}))
 
-    def _value(self, tag: int, content: Table | None) -> int:
-        self.values.append(Table({0: Number("B", tag)} if content is None else {0: Number("B", tag), 1: content}))
+    def _value(self, tag: int, content: FlatTable | None) -> int:
+        self.values.append(FlatTable({0: Number("B", tag)} if content is None else {0: Number("B", tag), 1: content}))
         return len(self.values) - 1
 
 
@@ -239,7 +239,7 @@ def _padded(array: Array) -> int:
 
 def _weights(size: int, arrays: Sequence[Array]) -> list[Buffer]:
     """Return a segment's bytes. Its vector of bytes, the last item of its FlatBuffer, is too large to copy."""
-    head = size_prefixed(Table({0: Vector("B")}))
+    head = size_prefixed(FlatTable({0: Vector("B")}))
     struct.pack_into("<i", head, 0, len(head) - 4 + size)
     struct.pack_into("<I", head, len(head) - 4, size)
     found: list[Buffer] = [head]

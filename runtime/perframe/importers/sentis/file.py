@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import ModelError
-from perframe.importers.flatbuffer import FlatBuffer, Table
+from perframe.importers.flatbuffer import FlatBuffer, TableReader
 from perframe.importers.sentis.kinds import DTYPES, NEWEST, OLDEST
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape
 from perframe.tensor import Array, DataType
@@ -29,7 +29,7 @@ Value = None | bool | int | float | str | tuple[int, ...] | tuple[float, ...] | 
 
 
 @dataclass(frozen=True)
-class TensorInfo:
+class SentisTensor:
     """A tensor. `shape` is None if its rank is unknown. A constant lies in a segment, from `offset` on."""
 
     type_number: int
@@ -46,7 +46,7 @@ class TensorInfo:
 
 
 @dataclass(frozen=True)
-class Operation:
+class SentisOperation:
     """A layer of the file, with the numbers of its inputs (ABSENT for one that is left out) and outputs."""
 
     kind: str
@@ -63,15 +63,15 @@ class SentisFile:
     version: int
     inputs: tuple[tuple[str, int], ...]
     outputs: tuple[tuple[str, int], ...]
-    values: tuple[TensorInfo | Value, ...]
-    operations: tuple[Operation, ...]
+    values: tuple[SentisTensor | Value, ...]
+    operations: tuple[SentisOperation, ...]
     segments: tuple[NDArray[np.uint8], ...]
 
-    def tensor(self, number: int, where: str) -> TensorInfo:
+    def tensor(self, number: int, where: str) -> SentisTensor:
         """Return a tensor. Raises ModelError if the number is not that of a tensor."""
         found = self.values[number] if 0 <= number < len(self.values) else None
-        if not isinstance(found, TensorInfo):
-            raise ModelError(f"{where} names value {number} of {len(self.values)}, which is no tensor")
+        if not isinstance(found, SentisTensor):
+            raise ModelError(f"{where} names value {number} of {len(self.values)}, which is not a tensor")
         return found
 
     def constant(self, number: int) -> Array | None:
@@ -94,8 +94,8 @@ class SentisFile:
                 f"{where} of shape {tuple(shape)} and dtype {dtype} takes {size} bytes; it has {info.length} from "
                 f"{info.offset} on, of the {len(segment)} in its segment"
             )
-        raw = segment[info.offset : info.offset + size].tobytes()
-        return np.frombuffer(raw, dtype.numpy.newbyteorder("<")).astype(dtype.numpy, copy=False).reshape(shape)
+        stored = np.frombuffer(segment[info.offset : info.offset + size].data, dtype.numpy.newbyteorder("<"))
+        return stored.astype(dtype.numpy).reshape(shape)
 
 
 def read(data: bytes, name: str) -> SentisFile:
@@ -153,7 +153,7 @@ def _part(data: memoryview, at: int, name: str, what: str) -> memoryview:
     return data[at + 4 : at + 4 + size]
 
 
-def _named(plan: Table, numbers: int, texts: int, name: str, what: str) -> tuple[tuple[str, int], ...]:
+def _named(plan: TableReader, numbers: int, texts: int, name: str, what: str) -> tuple[tuple[str, int], ...]:
     found, names = _numbers(plan, numbers), plan.texts(texts)
     if len(found) != len(names):
         raise ModelError(f"{name}: the .sentis file has {len(found)} {what} and {len(names)} names of them")
@@ -162,12 +162,14 @@ def _named(plan: Table, numbers: int, texts: int, name: str, what: str) -> tuple
     return tuple(zip(names, found, strict=True))
 
 
-def _numbers(table: Table, slot: int) -> tuple[int, ...]:
+def _numbers(table: TableReader, slot: int) -> tuple[int, ...]:
     found = table.numbers(slot, "<i4")
     return () if found is None else tuple(found.tolist())
 
 
-def _operation(chain: Table, kinds: Sequence[str], values: Sequence[TensorInfo | Value], name: str) -> Operation | None:
+def _operation(
+    chain: TableReader, kinds: Sequence[str], values: Sequence[SentisTensor | Value], name: str
+) -> SentisOperation | None:
     """Return a chain's layer; None if the chain only names a constant that is an output."""
     steps = list(chain.tables(2))
     if len(steps) != 1:
@@ -181,13 +183,15 @@ def _operation(chain: Table, kinds: Sequence[str], values: Sequence[TensorInfo |
     arguments = []
     for number in _numbers(call, 1):
         value = values[number] if 0 <= number < len(values) else None
-        if not 0 <= number < len(values) or isinstance(value, TensorInfo):
-            raise ModelError(f"{name}: an argument of a layer {kinds[kind]} is value {number}, which is no argument")
+        if not 0 <= number < len(values) or isinstance(value, SentisTensor):
+            raise ModelError(
+                f"{name}: an argument of a layer {kinds[kind]} is value {number}, which is not an argument"
+            )
         arguments.append(value)
-    return Operation(kinds[kind], _numbers(chain, 0), _numbers(chain, 1), tuple(arguments))
+    return SentisOperation(kinds[kind], _numbers(chain, 0), _numbers(chain, 1), tuple(arguments))
 
 
-def _value(table: Table, dims: Sequence[str], name: str) -> TensorInfo | Value:
+def _value(table: TableReader, dims: Sequence[str], name: str) -> SentisTensor | Value:
     tag = table.number(0, "B")
     if tag >= len(_UNION):
         raise ModelError(f"{name}: a value of the .sentis file has the unknown type {tag}")
@@ -212,9 +216,9 @@ def _value(table: Table, dims: Sequence[str], name: str) -> TensorInfo | Value:
     return () if found is None else tuple(found.tolist())
 
 
-def _tensor(table: Table, dims: Sequence[str], name: str) -> TensorInfo:
+def _tensor(table: TableReader, dims: Sequence[str], name: str) -> SentisTensor:
     segment = table.number(3, "I")
-    return TensorInfo(
+    return SentisTensor(
         table.number(0, "b"),
         _shape(table, dims, name),
         segment - 1 if segment else None,
@@ -223,7 +227,7 @@ def _tensor(table: Table, dims: Sequence[str], name: str) -> TensorInfo:
     )
 
 
-def _shape(table: Table, dims: Sequence[str], name: str) -> tuple[Dim, ...] | None:
+def _shape(table: TableReader, dims: Sequence[str], name: str) -> tuple[Dim, ...] | None:
     if table.number(5, "b") == 0:
         fixed = table.numbers(2, "<i4")
         shape: list[Dim] | None = None if fixed is None else fixed.tolist()
@@ -236,7 +240,7 @@ def _shape(table: Table, dims: Sequence[str], name: str) -> tuple[Dim, ...] | No
     return None if shape is None else tuple(shape)
 
 
-def _dim(table: Table, dims: Sequence[str], name: str) -> Dim:
+def _dim(table: TableReader, dims: Sequence[str], name: str) -> Dim:
     """Return a dim. Before version 5 dims with a name have only a number."""
     tag = table.number(0, "B")
     if tag == 0:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from perframe.errors import InferenceError, ModelError, PerframeError, Problem, UnsupportedOperatorError
 from perframe.importers.builder import Builder
-from perframe.importers.sentis.file import ABSENT, Operation, read
+from perframe.importers.sentis.file import ABSENT, SentisOperation, read
 from perframe.importers.sentis.kinds import kinds
 from perframe.importers.sentis.node import SentisNode
 from perframe.importers.sentis.table import find_adapter
@@ -22,10 +22,10 @@ _PLAIN = (DataType.FLOAT32, DataType.INT32)
 def load_sentis(data: bytes, name: str, progress: Callable[[str, float], None] = lambda _what, _done: None) -> Model:
     """Import a .sentis model. Raises ModelError; UnsupportedOperatorError lists all that cannot be imported."""
     progress("reads the file", 0)
-    return _Import(data, name, progress).run()
+    return _SentisImport(data, name, progress).run()
 
 
-class _Import:
+class _SentisImport:
     """The import of one file: its tensors, and the values that they became."""
 
     def __init__(self, data: bytes, name: str, progress: Callable[[str, float], None]) -> None:
@@ -86,7 +86,7 @@ class _Import:
         value.declared = value.spec
         return value
 
-    def _add(self, operation: Operation, name: str) -> None:
+    def _add(self, operation: SentisOperation, name: str) -> None:
         """Import a layer. One that cannot be imported is noted as a problem, so that all problems are found."""
         kind, reason = kinds().get(operation.kind), "perframe does not know this kind of layer"
         if kind is not None:
@@ -114,7 +114,7 @@ class _Import:
             self.guessed.add(number)
             self.values.setdefault(number, self.builder.input(name, DataType.FLOAT32, None))
 
-    def _define(self, operation: Operation, node: SentisNode, results: list[Value]) -> None:
+    def _define(self, operation: SentisOperation, node: SentisNode, results: list[Value]) -> None:
         if len(results) < len(operation.outputs):
             raise ValueError(f"it has {len(operation.outputs)} outputs, and {len(results)} are expected")
         for index, (number, made) in enumerate(zip(operation.outputs, results, strict=False)):

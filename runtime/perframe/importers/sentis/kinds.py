@@ -44,7 +44,7 @@ DTYPES = (
 
 
 @dataclass(frozen=True)
-class Input:
+class KindInput:
     """An input of a kind. `form` is "#" where layers take int64, "!" where they take bool."""
 
     name: str
@@ -53,7 +53,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Argument:
+class KindArgument:
     """An argument of a kind. Files before version `since` lack it; its value there is `default`."""
 
     name: str
@@ -63,17 +63,17 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Kind:
+class LayerKind:
     """A kind of layers. `outputs` has a form for each output: "#", "!", or "" for one that needs no cast."""
 
     name: str
-    inputs: tuple[Input, ...]
+    inputs: tuple[KindInput, ...]
     is_variadic: bool
-    arguments: tuple[Argument, ...]
+    arguments: tuple[KindArgument, ...]
     outputs: tuple[str, ...]
     since: int
 
-    def stored(self, version: int) -> tuple[Argument, ...]:
+    def stored(self, version: int) -> tuple[KindArgument, ...]:
         """Return the arguments that a file of a version has."""
         return tuple(one for one in self.arguments if one.since <= version)
 
@@ -181,9 +181,9 @@ DequantizeUint8: x; scale:f zero_point:i
 
 
 @functools.cache
-def kinds() -> Mapping[str, Kind]:
+def kinds() -> Mapping[str, LayerKind]:
     """Return all kinds by name."""
-    found: dict[str, Kind] = {}
+    found: dict[str, LayerKind] = {}
     for line in _TABLE.strip().splitlines():
         names, _, rest = line.partition(":")
         inputs, arguments, outputs = (*(part.split() for part in rest.split(";")), [], [])[:3]
@@ -192,16 +192,16 @@ def kinds() -> Mapping[str, Kind]:
         made = tuple(text.replace("_", "") for text in outputs) or ("",)
         for text in names.split():
             name, _, since = text.partition("@")
-            found[name] = Kind(name, given, "*" in inputs, taken, made, int(since or 2))
+            found[name] = LayerKind(name, given, "*" in inputs, taken, made, int(since or 2))
     return found
 
 
-def _input(text: str) -> Input:
-    return Input(text.rstrip("?#!"), "?" in text, "#" if "#" in text else "!" if "!" in text else "")
+def _input(text: str) -> KindInput:
+    return KindInput(text.rstrip("?#!"), "?" in text, "#" if "#" in text else "!" if "!" in text else "")
 
 
-def _argument(text: str) -> Argument:
+def _argument(text: str) -> KindArgument:
     name, _, code = text.partition(":")
     code, _, default = code.partition("=")
     code, _, since = code.partition("@")
-    return Argument(name, code, int(since or 1), int(default) if default else None)
+    return KindArgument(name, code, int(since or 1), int(default) if default else None)

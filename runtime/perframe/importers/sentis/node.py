@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from perframe.importers.builder import Builder
 from perframe.importers.node import LayerMaker
-from perframe.importers.sentis.file import ABSENT, Operation
+from perframe.importers.sentis.file import ABSENT, SentisOperation
 from perframe.importers.sentis.file import Value as Stored
-from perframe.importers.sentis.kinds import ACTIVATIONS, DTYPES, ENUMERATIONS, Argument, Kind
+from perframe.importers.sentis.kinds import ACTIVATIONS, DTYPES, ENUMERATIONS, KindArgument, LayerKind
 from perframe.ir import Value
 from perframe.tensor import DataType
 
@@ -32,7 +32,7 @@ class Tensors(Protocol):
 class SentisNode(LayerMaker):
     """One layer of a file. Its inputs and arguments are read by the names in `kinds.py`."""
 
-    def __init__(self, tensors: Tensors, operation: Operation, kind: Kind, like: str) -> None:
+    def __init__(self, tensors: Tensors, operation: SentisOperation, kind: LayerKind, like: str) -> None:
         super().__init__(tensors.builder, like)
         self.tensors, self.operation, self.kind = tensors, operation, kind
         given, named = operation.inputs, kind.inputs
@@ -117,7 +117,7 @@ class SentisNode(LayerMaker):
         return self(self["activation"], value) if self["activation"] else value
 
 
-def _arguments(given: Sequence[Stored], kind: Kind, version: int) -> dict[str, Any]:
+def _arguments(given: Sequence[Stored], kind: LayerKind, version: int) -> dict[str, Any]:
     """Return the arguments by name. Raises ValueError if one is missing or of another type."""
     stored = kind.stored(version)
     if version == 1 and len(given) == len(stored) + 1 and isinstance(given[-1], str):
@@ -131,12 +131,12 @@ def _arguments(given: Sequence[Stored], kind: Kind, version: int) -> dict[str, A
     return found
 
 
-def _default(argument: Argument) -> Stored:
+def _default(argument: KindArgument) -> Stored:
     number = argument.default or 0
     return bool(number) if argument.code == "b" else float(number) if argument.code == "f" else number
 
 
-def _decoded(argument: Argument, value: Stored) -> Any:
+def _decoded(argument: KindArgument, value: Stored) -> Any:
     code = argument.code
     wanted = _TYPES.get(code, int)
     if value is None and code in "IF":

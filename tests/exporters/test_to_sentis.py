@@ -122,6 +122,23 @@ def test_real_models_give_the_same(name: str, optimize: bool, shared: Path) -> N
         assert_same(found, wanted[key])
 
 
+@pytest.mark.parametrize("name", ["digits", "life", "painter", "talk", "voice"])
+def test_shipped_models_give_the_same(name: str, shared: Path) -> None:
+    """Their named dims stay, and so do shapes that follow from them."""
+    model = pf.load(name)
+    data = sentis(model)
+    assert complaints(shared, data) == []
+    again = pf.load(data)
+    assert [value.shape for value in again.outputs] == [value.shape for value in model.outputs]
+    inputs = {}
+    for value in model.inputs:
+        shape = [dim if isinstance(dim, int) else 2 for dim in value.shape or ()]
+        inputs[value.name] = draw(*shape, low=0, high=3, dtype=value.dtype.numpy)
+    wanted = pf.run(model, inputs)
+    for key, found in pf.run(again, inputs).items():
+        assert_same(found, wanted[key])
+
+
 @pytest.mark.parametrize("name", ["mnist8_v4", "xrhands_gesture_v3"])
 def test_real_files_are_written_again(name: str, shared: Path) -> None:
     model = pf.load(shared / "sentis" / "files" / f"{name}.sentis")
