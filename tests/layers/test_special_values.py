@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import perframe as pf
+from perframe.backends import waiting_for_kernels
 from perframe.testing import Case, check
+from small import load, node
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 3e38, -3e38, 1e-30], np.float32)
 LEFT, RIGHT = (np.ascontiguousarray(side) for side in np.meshgrid(SPECIAL, SPECIAL))
@@ -140,3 +143,16 @@ def test_remainders_are_exact(fmod: int, backend: str, backend_context: Any) -> 
 def test_the_cpu_has_all_64_bits() -> None:
     """On a GPU, inputs of int64 become int32."""
     check(Case("at its ends", "Add", [np.array([2**40, -(2**62)]), np.array([2**41, 7])]), "cpu")
+
+
+ODD = ["Sin", "Tan", "Asin", "Atan", "Sinh", "Asinh", "Tanh", "Atanh", "Erf"]
+
+
+@pytest.mark.parametrize("op", ODD)
+def test_odd_functions_keep_the_sign_of_a_zero(op: str) -> None:
+    """On the CPU; drivers of GL lose it."""
+    zeros = np.array([0.0, -0.0] * 20, np.float32)
+    with waiting_for_kernels(), pf.Worker(load([node(op, "x", "y")], {"x": zeros.shape})) as worker:
+        found = worker.schedule(zeros).peek_output().numpy()
+    np.testing.assert_array_equal(found, zeros)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(zeros))

@@ -98,7 +98,8 @@ def _finite(x, value):
 def sin(x):
     r, q = _quadrant(x)
     value = select((q & int32(1)) == int32(0), _sine(r), _cosine(r))
-    return _finite(x, select((q & int32(2)) == int32(0), value, -value))
+    value = select((q & int32(2)) == int32(0), value, -value)
+    return _finite(x, select(x == float32(0.0), x, value))
 
 
 @inline
@@ -113,7 +114,8 @@ def tan(x):
     r, q = _quadrant(x)
     s, c = _sine(r), _cosine(r)
     even = (q & int32(1)) == int32(0)
-    return _finite(x, select(even, s, -c) / select(even, c, s))
+    value = select(even, s, -c) / select(even, c, s)
+    return _finite(x, select(x == float32(0.0), x, value))
 
 
 @inline
@@ -141,7 +143,7 @@ def asin(x):
     near, s, z = _halved(x)
     value = _arcsine(s, z)
     value = select(near, value, float32(math.pi / 2) - float32(2.0) * value)
-    return select(x == x, select(x > float32(0.0), value, -value), x)
+    return select(x > float32(0.0), value, select(x < float32(0.0), -value, x))
 
 
 @inline
@@ -170,4 +172,4 @@ def atan(x):
     p = p * z + float32(-0.33333301544189453)
     value = p * z * s + s
     value = select(near, value, float32(math.pi / 2) - value)
-    return select(x == x, select(x > float32(0.0), value, -value), x)
+    return select(x > float32(0.0), value, select(x < float32(0.0), -value, x))

@@ -19,8 +19,8 @@ def _magnitude(x):
 
 @inline
 def _signed(x, value):
-    """The value with the sign of x; NaN if x is NaN."""
-    return select(x == x, select(x > float32(0.0), value, -value), x)
+    """The value with the sign of x; x itself if it is NaN or a zero."""
+    return select(x > float32(0.0), value, select(x < float32(0.0), -value, x))
 
 
 @inline
