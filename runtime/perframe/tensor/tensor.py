@@ -242,7 +242,7 @@ class Tensor(NoArithmetic):
         """Free the storage. Further use raises ClosedError."""
         if self._storage is not None:
             self._storage.release()
-        self._storage, self._released = None, True
+        self._storage, self._request, self._released = None, None, True
 
     def __enter__(self) -> Tensor:
         return self
