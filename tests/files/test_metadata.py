@@ -53,6 +53,16 @@ def test_they_stay_in_copies_and_quantized_models(proto: onnx.ModelProto) -> Non
     assert pf.quantize(whole, "int8").metadata == {"names": NAMES}
 
 
+def test_they_stay_in_an_edited_model(proto: onnx.ModelProto, tmp_path: Path) -> None:
+    """As where a detector gets its own end: the names of its classes stay, and the graph's own texts count first."""
+    model, graph = pf.load(proto), pf.FunctionalGraph()
+    graph.metadata["stride"] = "16"
+    (y,) = pf.functional.forward(model, *graph.add_inputs(model))
+    pf.save(graph.compile(z=y * 2), tmp_path / "edited.onnx")
+    assert pf.load(tmp_path / "edited.onnx").metadata == METADATA | {"stride": "16"}
+    assert model.metadata == METADATA
+
+
 def test_a_model_without_them(tmp_path: Path) -> None:
     model = load([node("Relu", "x", "y")], {"x": [2]})
     assert model.metadata == {} and pf.inspect(model).metadata == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,9 @@ def test_without_a_poll_the_values_are_transferred(worker: pf.Worker, transfers:
     y.readback_and_clone()
     assert len(transfers) >= 3
     mine = readback.result(wait=True)
+    kept = weakref.ref(readback)
+    del readback
+    assert kept() is None, "the tensor keeps no result that the caller has"
     mine[:] = 9  # the tensor must not return what the caller has changed
     assert y.is_readback_request_done()
     np.testing.assert_array_equal(y.numpy(), X * 2)

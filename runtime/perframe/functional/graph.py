@@ -32,6 +32,7 @@ class FunctionalGraph:
 
     def __init__(self, name: str = "model") -> None:
         self.name = name
+        self.metadata: dict[str, str] = {}  # texts for the compiled model; `forward` adds those of its model
         self._inputs: list[FunctionalTensor] = []
         self._outputs: dict[str, FunctionalTensor] = {}
 
@@ -83,6 +84,7 @@ class FunctionalGraph:
             model = _model(self.name, self._inputs, self._outputs)
         finally:
             self._outputs = before
+        model.metadata = dict(self.metadata)
         model.verify()
         if optimize:
             run_passes(model, evaluator())

@@ -18,12 +18,14 @@ from perframe.ir.sizes.partial import PartialTensor
 def forward(model: Model, /, *inputs: Given | Mapping[str, Given], **named: Given) -> tuple[FunctionalTensor, ...]:
     """Return the outputs of a model for inputs by position, as a list, by name, or as a dict by name.
 
-    The model's layers become part of the graph, and its constants are shared; the model is not changed. Raises
-    InputError for an input that is missing, unknown, or of a wrong dtype or shape.
+    The model's layers become part of the graph, as do its metadata under new names, and its constants are shared; the
+    model is not changed. Raises InputError for an input that is missing, unknown, or of a wrong dtype or shape.
     """
     given = _by_name(model, inputs, named)
     _check_dims(model, given)
     graph = graph_of(list(given.values()))
+    if graph is not None:
+        graph.metadata = model.metadata | graph.metadata
     values = {value: given[value.name] for value in model.inputs}
     for constant in model.constant_values:
         values[constant] = FunctionalTensor(Value(constant.name, constant=_fixed(constant.constant)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from perframe.errors import ReadbackPendingError
@@ -28,15 +28,25 @@ class Pending(Protocol):
         """Return the values. Call it only after `poll` has returned True."""
 
 
+class Given:
+    """A request whose result the caller has: the tensor keeps no array that the caller may overwrite."""
+
+    done, shared = True, None
+
+    def share(self) -> None:
+        """Do nothing."""
+
+
 class Readback:
     """A requested download that may not have arrived yet. `frame` is the host's frame in which it was requested."""
 
-    def __init__(self, pending: Pending, name: str = "") -> None:
+    def __init__(self, pending: Pending, name: str = "", given: Callable[[Readback], None] | None = None) -> None:
+        """`given` is called once the caller has the result itself."""
         self.frame = current_frame().index
         self.name = name
         self._pending = pending
         self._result: np.ndarray[Any, Any] | None = None
-        self._is_given = self._is_shared = False  # whether the caller has the result, and whether a tensor reads it
+        self._is_shared, self._given = False, given  # whether a tensor reads the result too
 
     @property
     def done(self) -> bool:
@@ -50,16 +60,18 @@ class Readback:
         values = self._values(wait)
         if self._is_shared:
             return values.copy()
-        self._is_given = True
+        if self._given is not None:
+            self._given(self)
+            self._given = None
         return values
 
     def share(self) -> None:
         """Let the tensor read the result too. Callers then receive copies, which they may overwrite."""
-        self._is_shared = not self._is_given
+        self._is_shared = True
 
     @property
     def shared(self) -> np.ndarray[Any, Any] | None:
-        """The values that arrived, for the tensor; None if a caller may have overwritten them."""
+        """The result, for the tensor that shares it."""
         return self._values() if self._is_shared else None
 
     def _values(self, wait: bool = False) -> np.ndarray[Any, Any]:

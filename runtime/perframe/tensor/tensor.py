@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 from typing import Any, cast
 
@@ -18,7 +20,7 @@ from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape
 from perframe.tensor.frames import BRIEF, current_frame
 from perframe.tensor.placing import places
 from perframe.tensor.protocol import Storage
-from perframe.tensor.readback import Readback
+from perframe.tensor.readback import Given, Readback
 from perframe.tensor.storage import HostStorage
 
 
@@ -40,7 +42,7 @@ class Tensor(NoArithmetic):
         self._request, self._polled, self._released = None, math.nan, False
         self.name = ""
 
-    _request: Readback | None  # the last one, until the values are replaced
+    _request: Readback | Given | None  # the last one, until the values are replaced
     _polled: float  # the storage's `changes` when the request was found done; NaN, which equals nothing, before
 
     @classmethod
@@ -173,9 +175,10 @@ class Tensor(NoArithmetic):
 
     def readback_request(self) -> Readback:
         """Begin a download and return at once; poll `.done`."""
-        self._request = Readback(self.data_on_backend.request(self.shape, self.dtype), self.name)
+        pending = self.data_on_backend.request(self.shape, self.dtype)
+        self._request = made = Readback(pending, self.name, partial(_forget, weakref.ref(self)))
         self._polled = math.nan
-        return self._request
+        return made
 
     def is_readback_request_done(self) -> bool:
         """Whether the last `readback_request()` has arrived; False without a request, or after an `upload`.
@@ -243,7 +246,7 @@ class Tensor(NoArithmetic):
         """Free the storage. Further use raises ClosedError."""
         if self._storage is not None:
             self._storage.release()
-        self._storage, self._released = None, True
+        self._storage, self._request, self._released = None, None, True
 
     def __enter__(self) -> Tensor:
         return self
@@ -348,6 +351,13 @@ def _reported(call: str) -> Iterator[None]:
     yield
     if perf_counter() - began > BRIEF:
         current_frame().blocking(call)
+
+
+def _forget(tensor: weakref.ref[Tensor], request: Readback) -> None:
+    """Let a tensor forget a request whose result the caller has."""
+    found = tensor()
+    if found is not None and found._request is request:
+        found._request = Given()
 
 
 def _unpickled(array: Array, name: str) -> Tensor:
