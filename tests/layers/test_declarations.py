@@ -193,7 +193,7 @@ def test_a_result_is_a_dtype_or_a_name() -> None:
 
 def test_no_input_and_no_attribute_hides_a_member_of_layers() -> None:
     """`layer.x` and `layer.axis` are read by the names of the declaration."""
-    members = {*dir(pf.Layer), *vars(pf.Layer("Relu", "relu", ["x"], ["y"]))}
+    members = {*dir(pf.Layer)}
     for entry in registry().values():
         names = [*entry.inputs, *entry.attributes]
         assert len(set(names)) == len(names) and not members.intersection(names), entry.name

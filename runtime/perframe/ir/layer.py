@@ -166,8 +166,7 @@ class Layer:
         self.epilogue, self.on_host, self.channels_last, self.is_wide = epilogue, on_host, channels_last, is_wide
         self.serial = next(_serials)  # later layers of a graph that is being built read earlier ones
         self.is_linked = False  # whether a model holds it, and its values know it as a user
-        self._inputs = _values(inputs)
-        self._outputs = _values(outputs)
+        self._inputs, self._outputs = _values(inputs), _values(outputs)
         self._note_present()
         for value in self.results:
             if value.producer is None and value.constant is None:
