@@ -1,7 +1,8 @@
 """`pytest --quick`: a part of the tests, the same every time, that covers each test function on each backend.
 
-Tests marked `slow` are left out. Of a function with many cases, each backend keeps a few: those with the smallest
-checksums, so that one more case changes the choice little. `@pytest.mark.quick(cases=n)` keeps n instead.
+Tests marked `slow` are left out. Of a function with many cases, each backend keeps one: that with the smallest checksum,
+so that one more case changes the choice little. `@pytest.mark.quick(cases=n)` keeps n instead. A function that runs whole
+networks keeps one case on one backend.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections import defaultdict
 
 import pytest
 
-CASES = 2  # of a function, on each backend
+CASES = 1  # of a function, on each backend
+NETWORKS = {"demos", "functional", "models", "processing", "text"}  # rooms whose tests run whole networks
 
 
 def chosen(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
@@ -29,6 +31,8 @@ def chosen(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Ite
 
 
 def function_and_backend(item: pytest.Item) -> tuple[str, str]:
-    """What a case shares with the other cases of its function on its backend."""
-    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    return item.nodeid.partition("[")[0], str(parameters.get("backend", ""))
+    """What a case shares with the other cases of its function on its backend; on any, if it runs whole networks."""
+    function = item.nodeid.partition("[")[0]
+    if NETWORKS.intersection(function.split("/")) or not isinstance(item, pytest.Function):
+        return function, ""
+    return function, str(item.callspec.params.get("backend", "")) if hasattr(item, "callspec") else ""

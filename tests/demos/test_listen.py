@@ -87,6 +87,7 @@ def test_other_files_are_refused(tmp_path: Path, capsys: Any) -> None:
         assert ended.value.code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["silero_vad.onnx", "silero_vad_op18_ifless.onnx"])
 def test_files_of_others_hear_who_speaks(name: str, shared: Path) -> None:
     found, there, ear = heard(shared / "models" / name, 6.0)

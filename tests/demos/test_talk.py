@@ -65,6 +65,7 @@ def test_the_likeliest_answer_is_onnxruntimes(keeper: Any) -> None:
         assert len(wanted) > 20
 
 
+@pytest.mark.slow
 def test_answers_have_the_words_of_the_grammar_and_know_the_weather(grammar: dict[str, Any]) -> None:
     texts = [grammar[name] for name in ("WORDS", "SEEN", "TALKS", "UNKNOWN")]
     words = set(re.findall(r"[a-z]+", repr(texts)))

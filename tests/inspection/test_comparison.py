@@ -97,6 +97,7 @@ def test_a_page_shows_the_times_on_a_backend(backend: str, tmp_path: Path) -> No
     assert RUNNER.invoke(app, [*call, "gpu"]).exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_number_in_a_real_model(shared: Path, tmp_path: Path) -> None:
     proto = onnx.load(shared / "models" / "ultraface_rfb_320.onnx")
     weights = next(one for one in proto.graph.initializer if one.name == "base_net.4.3.weight")
