@@ -1,8 +1,8 @@
 """`pytest --quick`: a part of the tests, the same every time, that covers each test function on each backend.
 
-Tests marked `slow` are left out. Of a function with many cases, each backend keeps one: that with the smallest checksum,
-so that one more case changes the choice little. `@pytest.mark.quick(cases=n)` keeps n instead. A function that runs whole
-networks keeps one case on one backend.
+Tests marked `slow` are left out. Of a function with many cases, each backend keeps one: the case with the smallest
+checksum, so that one more case changes the choice little. `@pytest.mark.quick(cases=n)` keeps n instead. A function that
+runs whole networks keeps one backend.
 """
 
 from __future__ import annotations
@@ -33,6 +33,6 @@ def chosen(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Ite
 def function_and_backend(item: pytest.Item) -> tuple[str, str]:
     """What a case shares with the other cases of its function on its backend; on any, if it runs whole networks."""
     function = item.nodeid.partition("[")[0]
-    if NETWORKS.intersection(function.split("/")) or not isinstance(item, pytest.Function):
-        return function, ""
-    return function, str(item.callspec.params.get("backend", "")) if hasattr(item, "callspec") else ""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    runs_networks = not NETWORKS.isdisjoint(function.split("/"))
+    return function, "" if runs_networks else str(parameters.get("backend", ""))
