@@ -1,8 +1,8 @@
 """`pytest --quick`: a part of the tests, the same every time, that covers each test function on each backend.
 
 Tests marked `slow` are left out. Of a function with many cases, each backend keeps one: the case with the smallest
-checksum, so that one more case changes the choice little. `@pytest.mark.quick(cases=n)` keeps n instead. A function that
-runs whole networks keeps one backend.
+checksum, so that one more case changes the choice little. `@pytest.mark.quick(cases=n)` keeps n instead. A function
+that runs whole networks keeps one backend.
 """
 
 from __future__ import annotations
