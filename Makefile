@@ -40,8 +40,8 @@ check: .venv/.dev ## ruff, mypy, import-linter
 pytest: .venv/.dev ## all tests alone; ARGS="-k pool"
 	$(BIN)/pytest -n $(JOBS) $(ARGS)
 
-test-gl33: .venv/.dev ## the pixel backend's tests on a GL 3.3 context
-	$(GL33) $(BIN)/pytest -n $(JOBS) -m backend $(ARGS)
+test-gl33: .venv/.dev ## the pixel backend's tests on a GL 3.3 context, without the slow ones
+	$(GL33) $(BIN)/pytest -n $(JOBS) -m "backend and not slow" $(ARGS)
 
 # The pixel backend as macOS has it: GL 4.1, core and forward compatible.
 GL41 := MESA_GL_VERSION_OVERRIDE=4.1FC PERFRAME_BACKENDS=gpu_pixel
