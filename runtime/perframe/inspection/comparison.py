@@ -89,6 +89,8 @@ def compare(
     precision, backend = Precision(weights, activations), backend_type(backend, ctx)
     loaded = model if isinstance(model, Model) else load(model)
     inputs = by_name(loaded, inputs, "pf.compare")
+    if runs != 1 and not carry:
+        raise InputError("runs= is for carry={output: input}: without states all runs are alike")
     if carry:
         inputs |= states_after(runs - 1, loaded, inputs, carry, backend, ctx, weights, activations)
     if against is None and not precision.has_halves:

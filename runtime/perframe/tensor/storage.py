@@ -130,10 +130,11 @@ class HostStorage:
         self.address = address_of(memory) if address is None else address
         self._viewed = None
 
-    def enlarge(self, size: int) -> None:
-        """Replace the memory by that for `size` elements, whose values are not defined."""
-        self.set_memory(*aligned_bytes(size * self.dtype.numpy.itemsize))
+    def enlarge(self, size: int, memory: tuple[Array, int]) -> None:
+        """Take other memory, for `size` elements whose values are not defined, and its address."""
+        self.set_memory(*memory)
         self.size = size
+        self.changes += 1
 
     @property
     def snapshots(self) -> Snapshots:

@@ -146,9 +146,10 @@ class Tensor(NoArithmetic):
         fits = values.shape == tuple(self.shape) if at is None else self._holds(values.shape, begin)
         if not fits or DataType.of(values.dtype) is not self.dtype:
             where = "" if at is None else f" at {begin}"
+            then = "convert or reshape the array first" if at is None else "`at` has an index for each dim, from 0"
             raise InputError(
                 f"tensor {self.name!r} is {self.dtype} {self.shape}, and cannot take {values.dtype} "
-                f"{values.shape}{where}: convert or reshape the array first"
+                f"{values.shape}{where}: {then}"
             )
         if at is None:
             self.data_on_backend.upload(values)

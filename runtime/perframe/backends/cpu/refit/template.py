@@ -32,7 +32,7 @@ from perframe.ir.sizes.trace import Trace
 from perframe.tensor import DataType, HostStorage
 from perframe.tensor.checks import too_large
 from perframe.tensor.guarded import guard
-from perframe.tensor.storage import address_of
+from perframe.tensor.storage import address_of, aligned_bytes
 
 # words of a block whose contents are added to other words: 0, the arena's address, and storages' addresses
 NOTHING, ARENA, STORAGES = range(3)
@@ -197,23 +197,30 @@ class CpuSizedProgram:
         return bool(self.numbers[self._template.beyond] > 0)
 
     def resize(self) -> None:
-        """Take the sizes of the last choice. No run uses the program. Storages keep what they are bound to."""
+        """Take the sizes of the last choice. No run uses the program. Storages keep what they are bound to.
+
+        Raises InputError or BackendError for sizes without memory, and then leaves the program as it was.
+        """
         template, words = self._template, self._words
         template.native.read(self._begin)
-        self.numbers = words[template.given : template.words].tolist()
+        numbers = words[template.given : template.words].tolist()
+        rooms: list[tuple[HostStorage, int, int, tuple[NDArray[np.uint8], int]]] = []
         for planned, where, word in template.followed:
-            storage, size = self.storages[planned], prod(self.numbers[where])
+            storage, size = self.storages[planned], prod(numbers[where])
             if storage.size < size:
-                _check_size(self.numbers[where], storage.dtype)
-                storage.enlarge(size if guard() else 2 * size)
-                words[word], self._memories[word] = storage.address, storage.memory
+                _check_size(numbers[where], storage.dtype)
+                room = size if guard() else 2 * size
+                rooms.append((storage, word, room, aligned_bytes(room * storage.dtype.numpy.itemsize)))
+        self.workspace.resize(numbers[template.size])
+        self.numbers = numbers
+        for storage, word, size, memory in rooms:
+            storage.enlarge(size, memory)
+            words[word], self._memories[word] = storage.address, storage.memory
         for planned, address in self._bindings.addresses.items():
             words[self._words_of[planned]] = address
         words[ARENA] = base = self._arena.address
         template.native.write(self._begin)
-        size = self.numbers[template.size]
-        self.workspace.resize(size)
-        self._bindings.resize(size, base)
+        self._bindings.resize(numbers[template.size], base)
         self.program.resize(self._splits, [*self._remade_tables(), *self._memories.values()])
 
     def _remade_tables(self) -> list[NDArray[Any]]:
