@@ -109,8 +109,8 @@ models: .venv/.zoo ## the tests' architectures as ONNX files in FOLDER (output/m
 sweep: .venv/.dev ## all models of FOLDER on all backends against onnxruntime; ARGS="--backend cpu"
 	$(BIN)/python tools/sweep.py $(FOLDER) $(ARGS)
 
-wheel: .venv/.dev ## dist/perframe-*.whl
-	$(BIN)/python -m build --wheel
+wheel: .venv/.dev ## dist/perframe-*.whl with compiled kernels for this system (minutes the first time; needs a C compiler)
+	$(BIN)/python tools/kernel_library.py build --wheel dist $(ARGS)
 
 release: .venv/.dev ## the files of a release in dist, tried on each Python that is here; nothing is uploaded
 	$(BIN)/python -m pip install --quiet --editable '.[release]'

@@ -10,19 +10,24 @@ import zipfile
 from importlib import metadata
 from pathlib import Path
 
+import kernel_library
 import pytest
 
 import perframe
+from perframe.backends.cpu import processor
+from perframe.backends.cpu.kernels.sizes import LANES, REGISTERS
 from perframe.resources import resource
 
 ROOT = Path(__file__).resolve().parents[1]
+OF_NEW_SIZES = (("arithmetic", ""), ("arithmetic.write", ""))  # kernels, which jobs after a run ask for
 HEAVY = {"numba", "llvmlite", "onnx", "moderngl", "glfw", "numpy"}
 
 
-def run(*command: object, folder: Path = ROOT) -> str:
+def run(*command: object, folder: Path = ROOT, **settings: object) -> str:
     """The output of a command. Fails the test with all that it printed."""
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([*map(str, command)], cwd=folder, env=clean, capture_output=True, text=True)
+    environment = clean | {name: str(value) for name, value in settings.items()}
+    done = subprocess.run([*map(str, command)], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -74,10 +79,27 @@ def test_what_we_say_to_make_can_be_made() -> None:
     assert said == set(rules)
 
 
+def painters_kernels(folder: Path) -> Path | None:
+    """A library of the CPU kernels that the painter needs, if this system can have one."""
+    system = kernel_library.SYSTEMS.get(f"{sys.platform}-{processor.architecture()}")
+    if system is None or (system.architecture, LANES, REGISTERS) not in processor.LEVELS:
+        return None
+    requests = kernel_library.asked_apart(resource("assets", "painter", "painter.onnx"))
+    return kernel_library.build(system, sorted({*requests, *OF_NEW_SIZES}), 2, folder)
+
+
+@pytest.mark.wheel
+def test_a_wheel_without_kernels_is_for_all_systems(tmp_path: Path) -> None:
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path)
+    assert [path.name for path in tmp_path.glob("*.whl")] == [f"perframe-{perframe.__version__}-py3-none-any.whl"]
+
+
 @pytest.mark.wheel
 def test_the_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path)
+    kernels = painters_kernels(tmp_path / "kernels")
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path, PERFRAME_KERNELS=kernels or "")
     (wheel,) = tmp_path.glob("perframe-*.whl")
+    assert wheel.name.endswith("-any.whl") == (kernels is None)
     names = set(zipfile.ZipFile(wheel).namelist())
     assert "perframe/demos/painter/__main__.py" in names or "perframe/demos/painter.py" in names
     assert any(name.startswith("perframe/shaders/") and name.endswith(".glsl") for name in names)
@@ -98,3 +120,9 @@ def test_the_wheel_works_outside_the_checkout(tmp_path: Path) -> None:
     assert "Everything needed is here" in run(scripts / "perframe", "doctor", folder=away)
     run(scripts / "perframe", "demo", "painter", "--headless", "--frames", 3, "--save", "out.png", folder=away)
     assert (away / "out.png").stat().st_size > 10_000
+    if kernels is None:
+        return
+    assert "the usual ones came compiled" in run(scripts / "perframe", "doctor", "--all", folder=away)
+    command = ("painter", "--backend", "cpu", "--headless", "--frames", 3)
+    run(scripts / "perframe", "demo", *command, folder=away, PERFRAME_CACHE=tmp_path / "cache")
+    assert not list((tmp_path / "cache").rglob("*.o"))

@@ -91,10 +91,15 @@ def stated_version() -> str:
 
 
 def build(version: str) -> tuple[Path, Path]:
-    """The source archive and the wheel. The wheel is made of the archive, so that the archive is whole."""
+    """The source archive, and the wheel with kernels for this system. The wheel without kernels is made of the archive,
+    so that the archive is whole.
+    """
     shutil.rmtree(DIST, ignore_errors=True)
     run(sys.executable, "-m", "build", "--outdir", DIST)
-    archive, wheel = DIST / f"perframe-{version}.tar.gz", DIST / f"perframe-{version}-py3-none-any.whl"
+    require((DIST / f"perframe-{version}-py3-none-any.whl").is_file(), "there is no wheel for all systems")
+    run(sys.executable, ROOT / "tools" / "kernel_library.py", "build", "--wheel", DIST)
+    archive = DIST / f"perframe-{version}.tar.gz"
+    wheel = next(path for path in DIST.glob("*.whl") if not path.name.endswith("-any.whl"))
     require(archive.is_file() and wheel.is_file(), f"{DIST} lacks {archive.name} or {wheel.name}")
     run(sys.executable, "-m", "twine", "check", "--strict", archive, wheel)
     run(sys.executable, "-m", "check_wheel_contents", "--ignore", "W004,W009", wheel)

@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Any
 
+from perframe.backends.cpu import processor
 from perframe.errors import FormulaError
 
 
@@ -40,6 +41,7 @@ class Target:
 _AVX2 = "avx2,fma,f16c,sse4.2"
 TARGETS = {
     "windows-x64": Target("x86_64-pc-windows-msvc", "x86-64-v3", _AVX2, "AMD64", "win32"),
+    "linux-avx512": Target("x86_64-unknown-linux-gnu", "x86-64-v4", f"{_AVX2},avx512f", "x86_64", "linux"),
     "windows-avx512": Target("x86_64-pc-windows-msvc", "x86-64-v4", f"{_AVX2},avx512f", "AMD64", "win32"),
     "windows-arm64": Target("aarch64-pc-windows-msvc", "cortex-x1", "neon,dotprod", "ARM64", "win32"),
     "macos-arm64": Target("arm64-apple-darwin", "apple-m1", "neon,dotprod", "arm64", "darwin"),
@@ -100,6 +102,8 @@ def take_place(target: Target) -> None:
         module.get_host_cpu_name = lambda: target.cpu
         module.get_host_cpu_features = lambda: features
     platform.machine = lambda: target.machine  # type: ignore[assignment]
+    processor._told_by_numpy.cache_clear()
+    processor._NAMES = {}  # NumPy speaks of the machine that is here
 
     from numba.core import codegen
 
@@ -211,7 +215,7 @@ def kernels() -> Iterator[tuple[str, str]]:
     """(name, text) of all kernels, with some text for each parameter."""
     from perframe.backends.cpu import kernels as package
     from perframe.backends.cpu.kernels.dot_tile import FEATURES
-    from perframe.backends.cpu.kernels.sizes import architecture
+    from perframe.backends.cpu.processor import architecture
 
     texts = {**_TEXTS, "elementwise": list(_formulas())}
     if architecture() == "aarch64":

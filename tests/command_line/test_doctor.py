@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from perframe.backends.cpu.compile import library
 from perframe.command_line.commands import doctor
 
 TRANSLATED = b"sysctl.proc_translated"
@@ -72,3 +74,13 @@ def test_advice_on_compute_shaders_is_the_systems(system: str, said: str, monkey
     monkeypatch.setattr(doctor, "_probe", lambda *_: "no GL 4.3")
     check = doctor._backend("gpu_compute")
     assert check.status == "note" and said in check.advice
+
+
+def test_kernels_that_came_damaged_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "__file__", str(tmp_path / "library.py"))
+    assert doctor._kernels().found.startswith("none came compiled")
+    library.library_path().write_bytes(b"not what was made")
+    library.library_path().with_name(f"{library.library_path().name}.sum").write_text("17 0")
+    check = doctor._kernels()
+    assert (check.status, check.name) == ("note", "kernels") and "is not as it was made" in check.found
+    assert "install" in check.advice

@@ -46,6 +46,7 @@ class Held:
 
         monkeypatch.delenv("PERFRAME_INTERPRET", raising=False)
         monkeypatch.setattr(jit, "is_compiled", lambda kernel: self._come and is_compiled(kernel))
+        monkeypatch.setattr(jit, "all_compiled", lambda: self._come)
         monkeypatch.setattr(Preparation, "begin", lambda preparation: self._waiting.append(preparation))
         monkeypatch.setattr(reference.Definition, "run", counted)
 
@@ -124,6 +125,29 @@ def tables() -> Iterator[Any]:
 @pytest.mark.parametrize("case", [*tables()])
 def test_definitions_agree_with_the_references(case: Case, never: Held) -> None:
     check(case, "cpu")
+
+
+def test_numpy_stands_in_for_a_kernel_that_another_one_calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The product's own kernel is there, and its epilogue's is a number that the product reads."""
+    kernel, held = jit.kernel, jit._Pending("finish", "", tmp_path, compilers.Compilation("finish", "", tmp_path))
+    monkeypatch.delenv("PERFRAME_INTERPRET", raising=False)
+    monkeypatch.setattr(jit, "kernel", lambda name, text="": held if name == "finish" else kernel(name, text))
+    monkeypatch.setattr(jit, "_pending", [held])
+    m = np.random.default_rng(3).normal(size=(8, 40)).astype(np.float32)
+    model = load([node("MatMul", "x m", "p"), node("Exp", "p", "y")], {"x": [6, 8]}, "y", {"m": m})
+    x = np.random.default_rng(4).normal(size=(6, 8)).astype(np.float32)
+    jit.kernel("gemm"), jit.settle()
+    with pf.Worker(model) as worker:
+        assert np.allclose(result(worker, x), np.exp(x @ m), rtol=1e-5)
+        assert len(late_programs(worker)) == 1
+        held._job.finish(None)  # no process could compile it: it is compiled here
+        held._kernel = "finish", kernel_text(), tmp_path / "finish.o"
+        late_programs(worker)[0].settle()
+        assert np.allclose(result(worker, x), np.exp(x @ m), rtol=1e-5)
+
+
+def kernel_text() -> str:
+    return "@inline\ndef epilogue(x, p):\n    return exp(x)\n"
 
 
 @pytest.mark.slow

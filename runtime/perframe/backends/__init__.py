@@ -93,6 +93,13 @@ def compiled_kernels() -> tuple[Path, list[str]]:
     return kernel_folder(), jit.compiled
 
 
+def shipped_kernels() -> str:
+    """Say which kernels came compiled. Raises OSError or ValueError if they are damaged."""
+    from perframe.backends.cpu.compile import library
+
+    return library.describe()
+
+
 def expect_kernels() -> None:
     """Begin to compile the kernels that every model on the CPU needs and that the cache lacks."""
     from perframe.backends.cpu.compile import jit

@@ -127,7 +127,7 @@ class CpuBackend:
             lower = partial(_lower, layer, inputs, outputs)
             steps = list(self._recipes.lower(layer, inputs, outputs, scratch, lower))
         natives = [step for step in steps if isinstance(step, NativeStep)]
-        if natives and len(natives) == len(steps) and not all([jit.is_compiled(step.kernel) for step in natives]):
+        if natives and len(natives) == len(steps) and any([step.missing for step in natives]):
             natives[0].definition = reference.Definition(layer, inputs, outputs), len(steps)
         return steps
 
@@ -136,8 +136,7 @@ class CpuBackend:
         self._recipes = Recipes()
         own = [step for step in steps if isinstance(step, CpuStep)]
         natives = [step for step in own if isinstance(step, NativeStep)]
-        needed = [*(step.kernel for step in natives), *jit.expect()] if natives else []
-        if all(map(jit.is_compiled, needed)):
+        if not natives or (all(map(jit.is_compiled, jit.expect())) and not any([step.missing for step in natives])):
             return CpuProgram.of(own, self.arena)
         return LateProgram(own, self.arena, self._waits)
 

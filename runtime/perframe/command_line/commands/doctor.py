@@ -81,6 +81,7 @@ def examine() -> list[Check]:
         _headless(headless),
         _window(),
         _backend("cpu"),
+        _kernels(),
         *(_backend(name) for name in ("gpu_compute", "gpu_pixel") if has_gl),
     ]
 
@@ -122,6 +123,16 @@ def _display() -> Check:
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         return Check("window", "note", "no display: apps draw off screen", "xvfb-run -a makes a virtual one")
     return Check("window", "ok", "there is a display")
+
+
+def _kernels() -> Check:
+    """Which kernels of the CPU came compiled."""
+    from perframe.backends import shipped_kernels
+
+    try:
+        return Check("kernels", "ok", shipped_kernels())
+    except (ImportError, OSError, ValueError) as error:
+        return Check("kernels", "note", str(error), "pip install --force-reinstall perframe")
 
 
 def healthy(checks: list[Check]) -> bool:

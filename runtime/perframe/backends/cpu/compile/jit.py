@@ -1,5 +1,5 @@
-"""Compiled kernels. Numba compiles each kernel once, in another process (see compilers.py). The object code is kept on
-disk, and later processes link it.
+"""Compiled kernels. Most come with a wheel (see library.py). Numba compiles each other kernel once, in another process
+(see compilers.py). The object code is kept on disk, and later processes link it.
 
 A kernel is `build(**functions)` in a file of `kernels/`, of perframe or of the package of a layer from outside. It
 returns a function of (numbers, begin, end), an address and two indices as int64. The name of an object file contains a
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from perframe.backends import winograd
+from perframe.backends.cpu.compile import library
 from perframe.backends.cpu.compile.compilers import Compilation, compile_error, compilers
 from perframe.backends.kernel_files import Entry, kernel_folder, read, write
 from perframe.ir.sizes import arithmetic
@@ -37,10 +38,7 @@ def _fingerprint() -> str:
     import llvmlite
     import llvmlite.binding as llvm
 
-    digest = hashlib.sha256()
-    kernels = Path(__file__).parents[1] / "kernels"
-    for path in [Path(arithmetic.__file__), Path(winograd.__file__), *sorted(kernels.glob("*.py"))]:
-        digest.update(path.read_bytes())
+    digest = hashlib.sha256(own_sources().encode())
     numba = importlib.util.find_spec("numba")  # the version is read from its file: to ask for it takes 15 ms
     if numba is not None and numba.origin is not None:
         digest.update((Path(numba.origin).parent / "_version.py").read_bytes())
@@ -48,6 +46,16 @@ def _fingerprint() -> str:
     digest.update(repr(machine).encode())
     digest.update(llvm.get_host_cpu_features().flatten().encode())
     digest.update(os.environ.get("PERFRAME_VECTORS", "").encode())
+    return digest.hexdigest()
+
+
+@functools.cache
+def own_sources() -> str:
+    """Return a hash of perframe's kernels, and of what is compiled with them."""
+    digest = hashlib.sha256()
+    kernels = Path(__file__).parents[1] / "kernels"
+    for path in [Path(arithmetic.__file__), Path(winograd.__file__), *sorted(kernels.glob("*.py"))]:
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -115,11 +123,14 @@ def kernel(name: str, text: str = "") -> int:
     """Return the address of a kernel. `name` is "file" or "file.function", after "package:" if it is not perframe's;
     `text` has the formulas of the variant.
 
-    If the kernel is missing on disk, another process begins to compile it. The result then stands for the address, and
-    its first use as a number waits for the compiler. Raises BackendError, at once or at that use, where the kernel
-    cannot be compiled.
+    If the kernel is missing in the library and on disk, another process begins to compile it. The result then stands
+    for the address, and its first use as a number waits for the compiler. Raises BackendError, at once or at that use,
+    where the kernel cannot be compiled.
     """
     with _lock:
+        shipped = library.address(own_sources(), name, text)
+        if shipped is not None:
+            return shipped
         path = object_path(name, text, kernel_folder())
         entry = read(path)
         if entry is not None:
@@ -127,7 +138,10 @@ def kernel(name: str, text: str = "") -> int:
         compiled.append(f"{name} {text}".strip())
         compilation = compilers().request(name, text, path)
         pending = _Pending(name, text, path, compilation)
-        return cast(int, pending) if compilation is not None else int(pending)
+        if compilation is None:
+            return int(pending)
+        _pending.append(pending)
+        return cast(int, pending)
 
 
 class _Pending:
@@ -161,6 +175,19 @@ class _Pending:
 def is_compiled(address: int) -> bool:
     """Whether the address of a kernel is known without waiting."""
     return not isinstance(address, _Pending) or address.is_done
+
+
+_pending: list[_Pending] = []  # those that may be under way
+
+
+def all_compiled() -> bool:
+    """Whether no kernel that was requested is missing."""
+    for pending in tuple(_pending):
+        if not pending.is_done:
+            return False
+        with contextlib.suppress(ValueError):  # another thread has removed it
+            _pending.remove(pending)
+    return True
 
 
 _waits: ContextVar[bool] = ContextVar("waits", default=False)

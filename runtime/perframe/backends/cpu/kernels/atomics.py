@@ -15,7 +15,7 @@ from numba.core import cgutils
 
 from perframe.backends.cpu.kernels.inlining import emitted
 from perframe.backends.cpu.kernels.memory import NO_UNWIND
-from perframe.backends.cpu.kernels.sizes import architecture
+from perframe.backends.cpu.processor import architecture
 
 _WORD = ir.IntType(64)
 _X86: tuple[str, list[Any]] = ("llvm.x86.sse2.pause", [])

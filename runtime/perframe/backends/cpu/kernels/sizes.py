@@ -5,14 +5,7 @@ from __future__ import annotations
 import functools
 import os
 
-
-@functools.cache
-def architecture() -> str:
-    """The processor's architecture as LLVM names it: x86_64, aarch64 (which Apple calls arm64), or another."""
-    import llvmlite.binding as llvm
-
-    name: str = llvm.get_process_triple().partition("-")[0]
-    return "aarch64" if name == "arm64" else name
+from perframe.backends.cpu.processor import architecture, has
 
 
 @functools.cache
@@ -22,12 +15,9 @@ def _host() -> tuple[int, int]:
     if asked:
         lanes, _, registers = asked.partition("x")
         return int(lanes), int(registers)
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features()
-    if features.get("avx512f"):
+    if has("avx512f"):
         return 16, 32
-    if features.get("avx2") and features.get("fma"):
+    if has("avx2") and has("fma"):
         return 8, 16
     if architecture() == "aarch64":
         return 4, 32
@@ -37,17 +27,13 @@ def _host() -> tuple[int, int]:
 @functools.cache
 def has_halves() -> bool:
     """Whether this CPU converts float16. Elsewhere LLVM would call functions that the program may lack."""
-    import llvmlite.binding as llvm
-
-    return architecture() == "aarch64" or bool(llvm.get_host_cpu_features().get("f16c"))
+    return architecture() == "aarch64" or has("f16c")
 
 
 @functools.cache
 def multiplies_and_adds() -> bool:
     """Whether this CPU multiplies and adds in one instruction. Elsewhere LLVM would call a function for each lane."""
-    import llvmlite.binding as llvm
-
-    return architecture() != "x86_64" or bool(llvm.get_host_cpu_features().get("fma"))
+    return architecture() != "x86_64" or has("fma")
 
 
 LANES, REGISTERS = _host()

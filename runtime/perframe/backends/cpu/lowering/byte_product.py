@@ -15,10 +15,11 @@ import numpy as np
 
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels.fields import QUANTIZED
-from perframe.backends.cpu.kernels.sizes import AMX_ROWS, GROUP, LANES, PANEL, ROW_SUMS, STEP, architecture
+from perframe.backends.cpu.kernels.sizes import AMX_ROWS, GROUP, LANES, PANEL, ROW_SUMS, STEP
 from perframe.backends.cpu.lowering.arm_features import byte_products
 from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS, Multiplication, finishing, padded
 from perframe.backends.cpu.lowering.lowering import float_array, step
+from perframe.backends.cpu.processor import architecture, has
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand
@@ -36,12 +37,10 @@ RESULTS = {DataType.INT32: "int32", DataType.FLOAT32: "float32", DataType.UINT8:
 @functools.cache
 def instructions() -> tuple[str, ...]:
     """The kinds of tiles that this CPU has, best first. The system gives or refuses a process the use of AMX."""
-    import llvmlite.binding as llvm
-
-    features, kinds = llvm.get_host_cpu_features(), ["plain"]
-    if features.get("avx512vnni" if LANES == 16 else "avxvnni") and LANES > 4:
+    kinds = ["plain"]
+    if LANES > 4 and has("avx512vnni" if LANES == 16 else "avxvnni"):
         kinds.insert(0, "vnni")
-    if LANES == 16 and features.get("amx-int8") and features.get("amx-tile") and _may_use_amx():
+    if LANES == 16 and has("amx-int8") and has("amx-tile") and _may_use_amx():
         kinds.insert(0, "amx")
     if architecture() == "aarch64" and LANES == 4:
         kinds[:0] = byte_products()

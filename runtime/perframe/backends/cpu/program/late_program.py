@@ -107,7 +107,7 @@ class LateProgram:
 
     def _prepare(self) -> None:
         """Begin to make the native program in a thread, which does not keep this program alive."""
-        kernels = [step.kernel for step in self.steps if isinstance(step, NativeStep)]
+        kernels = [kernel for step in self.steps if isinstance(step, NativeStep) for kernel in step.missing]
         self._preparation = made = Preparation(kernels, weakref.ref(self))
         self._process = os.getpid()
         made.begin()
@@ -214,7 +214,7 @@ def _in_python(natives: Sequence[NativeStep]) -> PythonStep:
     operands = [*own, *(operand for native in natives for operand in native.operands)]
 
     def run(bound: list[HostStorage]) -> None:
-        missing = [native.kernel for native in natives if not jit.is_compiled(native.kernel)]
+        missing = [kernel for native in natives for kernel in native.missing]
         if definition is not None and missing and not definition.is_long:
             definition.run(bound[: len(own)])
             return

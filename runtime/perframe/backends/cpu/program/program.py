@@ -73,6 +73,13 @@ class NativeStep:
         self.definition: tuple[Any, int] | None = None
 
     @property
+    def missing(self) -> list[int]:
+        """The kernels that are still being compiled: its own, and those that it calls, whose addresses are numbers."""
+        if jit.all_compiled():
+            return []
+        return [kernel for kernel in (self.kernel, *self.numbers) if not jit.is_compiled(kernel)]
+
+    @property
     def chunk(self) -> int:
         """The items that a thread takes at once: whole grains, few enough to keep all threads busy to the end."""
         threads, grain = thread_count(), at_least(self.grain, 1)
