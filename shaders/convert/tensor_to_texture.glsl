@@ -17,8 +17,13 @@
 //@ param ivec4 near_across
 //@ param ivec4 near_down
 //@ param ivec2 near_parts
+//@ param int warped
+//@ param vec4 warp_across
+//@ param vec4 warp_down
+//@ param vec4 warp_behind
 //@ include srgb
 //@ include nearest
+//@ include warp
 // A pixel samples the tensor's box at the pixel's centre. Each channel is value * factor + mean. A channel that the
 // tensor lacks is blank: alpha is 1 then.
 float at_(int c, ivec2 p) {
@@ -27,7 +32,13 @@ float at_(int c, ivec2 p) {
 }
 vec4 color(ivec2 pixel) {
     vec2 at = (vec2(pixel) + 0.5 - origin) * scale;
-    ivec2 low = ivec2(floor(at - 0.5)), near = box.xy + nearest_of(pixel - corner);
+    ivec2 near = box.xy + nearest_of(pixel - corner);
+    if (warped == 1) {
+        at = warp(vec2(pixel) + 0.5 - origin);
+        if (!(all(greaterThanEqual(at, vec2(box.xy))) && all(lessThan(at, vec2(box.xy + box.zw))))) discard;
+        near = ivec2(floor(at));
+    }
+    ivec2 low = ivec2(floor(at - 0.5));
     vec2 part = at - 0.5 - floor(at - 0.5);
     vec4 result = blank;
     for (int k = 0; k < 4; ++k) {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from perframe.errors import InputError
@@ -69,6 +72,9 @@ def _sampled(picture: Array, how: TextureTransform, size: tuple[int, int], dims:
     levels = max(size).bit_length()
     params = sampling_params(how, size, levels, dims, DataType.FLOAT32)
     left, top, wide, high = params["box"]
+    if params["warped"]:
+        places = _warped(params, np.arange(left, left + wide) + 0.5, np.arange(top, top + high) + 0.5)
+        return _at_places(picture, places, how.resample, params["level"], size)
     if how.resample == "nearest":
         across, down = rows_of(params)
         upright = picture[::-1] if params["flipped"] else picture
@@ -82,6 +88,52 @@ def _sampled(picture: Array, how: TextureTransform, size: tuple[int, int], dims:
         picture = _halved(picture)
     mixed = _on_level(picture, xs, ys, size)
     return mixed if not part else mixed * (1 - part) + _on_level(_halved(picture), xs, ys, size) * np.float32(part)
+
+
+def _warped(params: Mapping[str, Any], xs: Array, ys: Array) -> tuple[Array, Array]:
+    """Where the matrix of parameters brings all places of these columns and rows: x and y, one for each place."""
+    across, down, behind = (np.array(params[name][:3]) for name in ("warp_across", "warp_down", "warp_behind"))
+    given = np.stack([*np.broadcast_arrays(xs[None, :], ys[:, None]), np.ones((len(ys), len(xs)))], -1)
+    depth = given @ behind
+    depth = np.where(depth > 0, depth, np.nan)
+    return given @ across / depth, given @ down / depth
+
+
+def _at_places(
+    picture: Array, places: tuple[Array, Array], resample: str, level: float, size: tuple[int, int]
+) -> Array:
+    """Sample an H x W x C array at places that are on no grid, clamped to the edge, as float32."""
+    xs, ys = places
+    if resample == "nearest":
+        return _each_texel(picture, np.floor(ys), np.floor(xs))
+    whole, part = divmod(level, 1)
+    for _ in range(int(whole)):
+        picture = _halved(picture)
+    mixed = _mixed(picture, xs * picture.shape[1] / size[0], ys * picture.shape[0] / size[1])
+    if not part:
+        return mixed
+    half = _halved(picture)
+    other = _mixed(half, xs * half.shape[1] / size[0], ys * half.shape[0] / size[1])
+    result: Array = mixed * np.float32(1 - part) + other * np.float32(part)
+    return result
+
+
+def _mixed(image: Array, xs: Array, ys: Array) -> Array:
+    x, y = np.floor(xs - 0.5), np.floor(ys - 0.5)
+    across, down = (xs - 0.5 - x).astype(np.float32)[..., None], (ys - 0.5 - y).astype(np.float32)[..., None]
+    top, bottom = (
+        _each_texel(image, row, x) * (1 - across) + _each_texel(image, row, x + 1) * across for row in (y, y + 1)
+    )
+    result: Array = top * (1 - down) + bottom * down
+    return result
+
+
+def _each_texel(image: Array, rows: Array, columns: Array) -> Array:
+    """A texel for each pair of a row and a column, clamped to the edge, as float32."""
+    height, width = image.shape[:2]
+    ys, xs = np.clip(rows, 0, height - 1).astype(int), np.clip(columns, 0, width - 1).astype(int)
+    chosen: Array = image[ys, xs]
+    return chosen.astype(np.float32)
 
 
 def _halved(picture: Array) -> Array:
@@ -140,7 +192,13 @@ def paint(values: Array, picture: Array, how: TextureTransform, dims: Dims, batc
     xs = (columns + 0.5 - params["origin"][0]) * params["scale"][0] - left
     ys = (rows + 0.5 - params["origin"][1]) * params["scale"][1] - top
     given = (image[top : top + high, left : left + wide].astype(np.float32) - params["lowest"]) * params["step_"]
-    if how.resample == "nearest":
+    inside: Array | bool = True
+    if params["warped"]:
+        at = _warped(params, columns + 0.5, rows + 0.5)
+        inside = (at[0] >= left) & (at[0] < left + wide) & (at[1] >= top) & (at[1] < top + high)
+        places = np.nan_to_num(at[0] - left), np.nan_to_num(at[1] - top)
+        sampled = _at_places(given, places, "nearest" if how.resample == "nearest" else "linear", 0.0, (wide, high))
+    elif how.resample == "nearest":
         across, down = rows_of(params)
         sampled = _texels(given, down.indices(h), across.indices(w))
     else:
@@ -158,4 +216,5 @@ def paint(values: Array, picture: Array, how: TextureTransform, dims: Dims, batc
         colors = np.rint(np.where(colors > 0, np.minimum(colors, 1), 0) * 255)  # 0 stands for NaN, too
     for target in range(picture.shape[2]):
         if "rgba"[target] in how.write_mask or how.masked_color is not None:
-            picture[rows[:, None], columns, target] = colors[..., target]
+            part = picture[y : y + h, x : x + w, target]
+            part[...] = np.where(inside, colors[..., target], part)

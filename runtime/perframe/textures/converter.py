@@ -110,7 +110,7 @@ class TextureConverter:
         sizes, held = set(), 0
         for picture, how in zip(pictures, hows, strict=True):
             own, count = self._form(picture)
-            sizes.add(own if how.region is None else (round(how.region[2]), round(how.region[3])))
+            sizes.add(how.region_size or own)
             held = max(held, count if how.swizzle == "rgba" else len(how.swizzle))
         if size is None and len(sizes) > 1:
             raise InputError(f"the pictures have different sizes, {sorted(sizes)}: give size=(width, height)")

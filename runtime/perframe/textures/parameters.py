@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from perframe.tensor import DataType
 from perframe.textures.filters import FILTERS, FilterWeights, weights
 from perframe.textures.layout import BATCH, CHANNELS, HEIGHT, WIDTH, Dims, steps_of
+from perframe.textures.regions import Matrix
 from perframe.textures.transform import COLOR_CONVERSIONS, WHOLE_RANGES, PictureMap, TextureTransform
 
 _DIRECT = {"nearest": 0, "linear": 1, "mipmap": 2}
@@ -39,8 +40,23 @@ def sampling_params(
         "resample": _DIRECT[how.resample],
         "level": level,
         "flipped": int(flipped),
-        **(_sampled_pixels(placed) if how.resample == "nearest" else NOT_NEAREST),
+        **_warp_params(placed, flipped, size),
+        **(_sampled_pixels(placed) if how.resample == "nearest" and placed.warp is None else NOT_NEAREST),
         **_element_params(how, placed.box, dims, dtype),
+    }
+
+
+def _warp_params(placed: PictureMap, flipped: bool, size: tuple[int, int], back: bool = False) -> dict[str, Any]:
+    """The matrix from elements to texels, or back, row by row, for a region that is not upright."""
+    matrix: Matrix = np.eye(3)
+    if placed.warp is not None:
+        upward = np.array([[1, 0, 0], [0, -1, size[1]], [0, 0, 1]]) if flipped else np.eye(3)  # it is its own inverse
+        matrix = upward @ placed.warp.of_box(placed.box)
+    rows = np.linalg.inv(matrix) if back else matrix
+    names = ("warp_across", "warp_down", "warp_behind")
+    return {
+        "warped": int(placed.warp is not None),
+        **{name: (*map(float, row), 0.0) for name, row in zip(names, rows, strict=True)},
     }
 
 
@@ -115,8 +131,10 @@ def drawing_params(
         for channel in masked:
             swizzle[channel], blank[channel] = -1, how.masked_color[channel]
     means, deviations = map(how.each, how.normalization())
+    origin = (x - left * across, first + h + top * down if flipped else first - top * down)
     params = {
-        "origin": (x - left * across, first + h + top * down if flipped else first - top * down),
+        **_warp_params(placed, flipped, size, back=True),
+        "origin": origin if placed.warp is None else (0.0, 0.0),
         "scale": (wide / w, -high / h if flipped else high / h),
         "box": placed.box,
         "swizzle": swizzle,
@@ -134,7 +152,7 @@ def drawing_params(
     begin, end = _covered(x, w, size[0])
     low, above = _covered(first, h, size[1])
     elements = NOT_NEAREST
-    if how.resample == "nearest":
+    if how.resample == "nearest" and placed.warp is None:
         columns = nearest_drawn(x, w, wide, begin, end - begin)
         rows = nearest_drawn(y, h, high, size[1] - 1 - low if flipped else low, above - low, not flipped)
         elements = nearest_uniforms(columns, rows)

@@ -15,6 +15,7 @@ from perframe.errors import InputError
 from perframe.tensor import Array, DataType, Tensor
 from perframe.textures import layout as layouts
 from perframe.textures.filters import FILTERS
+from perframe.textures.regions import Numbers, Warp, apply, checked_region
 
 CHANNELS = "rgba"
 RESAMPLING = ("linear", "nearest", "mipmap", *FILTERS)
@@ -31,8 +32,9 @@ class TextureTransform:
 
     A tensor's first row is always the picture's top. Pixels are 0..1 for the usual texture formats.
 
-    - `region`: the part of the texture to use, as x, y, width and height in pixels from the picture's top left. It may
-      reach over the edge. By default the whole texture.
+    - `region`: the part of the texture to use, in pixels from the picture's top left: x, y, width and height; or a
+      rotated rectangle as the center's x and y, width, height, and an angle in radians (clockwise); or a matrix, 2 x 3
+      or 3 x 3, from the unit square to pixels. It may reach over the edge. By default the whole texture.
     - `resample`: how pixels become elements where sizes differ. "linear" (the default) mixes the four nearest pixels,
       "nearest" takes one; both skip pixels when they shrink. "area", "antialias" and "bicubic" read all pixels under an
       element: they are Pillow's BOX, BILINEAR and BICUBIC. "mipmap" mixes two levels of the mipmap that the caller has
@@ -58,7 +60,7 @@ class TextureTransform:
     Raises InputError for values that do not fit.
     """
 
-    region: tuple[float, float, float, float] | None
+    region: Numbers | None
     resample: str
     letterbox: tuple[float, float, float] | None
     letterbox_align: str
@@ -76,7 +78,7 @@ class TextureTransform:
     def __init__(
         self,
         *,
-        region: Sequence[float] | None = None,
+        region: Sequence[float] | Array | None = None,
         resample: str = "linear",
         letterbox: float | Sequence[float] | None = None,
         letterbox_align: str = "center",
@@ -92,7 +94,7 @@ class TextureTransform:
         layout: str = "NCHW",
     ) -> None:
         checked = {
-            "region": None if region is None else _region(region),
+            "region": None if region is None else checked_region(region),
             "resample": _one_of("resample", resample, RESAMPLING),
             "letterbox": None if letterbox is None else _color("letterbox", letterbox, 3),
             "letterbox_align": _one_of("letterbox_align", letterbox_align, ALIGNMENTS),
@@ -107,6 +109,11 @@ class TextureTransform:
             "color_conversion": _one_of("color_conversion", color_conversion, COLOR_CONVERSIONS),
             "layout": layouts.layout(layout),
         }
+        warp = None if region is None else Warp.of(checked_region(region))
+        if warp is not None and resample in FILTERS:
+            raise InputError(f'resample="{resample}" reads upright regions; this one takes linear, nearest or mipmap')
+        if warp is not None and not warp.is_affine and letterbox is not None:
+            raise InputError("a region with perspective has no proportions that a letterbox could keep")
         if range is not None and (checked["mean"], checked["std"]) != ((0.0,), (1.0,)):
             raise InputError("give range, or mean and std: both say how pixels become elements")
         for name, value in checked.items():
@@ -200,16 +207,28 @@ class TextureTransform:
     def place(self, size: tuple[int, int], height: int, width: int) -> PictureMap:
         """The region of a picture of this size, and the box in a tensor of this height and width that it fills."""
         region = self.region or (0.0, 0.0, float(size[0]), float(size[1]))
-        box = (0, 0, width, height)
+        warp, box = Warp.of(region), (0, 0, width, height)
         if self.letterbox is not None:
-            scale = min(width / region[2], height / region[3])
+            sides = region[2:] if warp is None else warp.size
+            scale = min(width / sides[0], height / sides[1])
             wide, high = (
                 min(max(math.floor(length * scale + 0.5), 1), most)
-                for length, most in zip(region[2:], (width, height), strict=True)
+                for length, most in zip(sides, (width, height), strict=True)
             )
             centered = self.letterbox_align == "center"
             box = ((width - wide) // 2 if centered else 0, (height - high) // 2 if centered else 0, wide, high)
-        return PictureMap(region, box)
+        if warp is not None:
+            return PictureMap(warp.bounds, box, warp)
+        return PictureMap((region[0], region[1], region[2], region[3]), box)
+
+    @property
+    def region_size(self) -> tuple[int, int] | None:
+        """The region's width and height in whole pixels; None for the whole picture."""
+        if self.region is None:
+            return None
+        warp = Warp.of(self.region)
+        width, height = self.region[2:4] if warp is None else warp.size
+        return max(round(width), 1), max(round(height), 1)
 
     def channels_of(self, channels: int) -> list[int]:
         """The texture's channel for each channel of a tensor."""
@@ -234,16 +253,6 @@ _SETTERS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "set_range": lambda low, high: {"range": (low, high)},
     "set_tensor_layout": lambda layout: {"layout": layout},
 }
-
-
-def _region(given: Any) -> tuple[float, float, float, float]:
-    numbers = _each_number("region", given)
-    if len(numbers) != 4:
-        raise InputError(f"region is x, y, width and height in pixels, not {given!r}")
-    left, top, width, height = numbers
-    if width <= 0 or height <= 0:
-        raise InputError(f"region must have a size, not {width:g} x {height:g}")
-    return left, top, width, height
 
 
 def _color(what: str, given: Any, channels: int) -> tuple[Any, ...]:
@@ -297,47 +306,58 @@ class PictureMap:
     """A region of a picture, and the box of a tensor that it fills, as left, top, width and height.
 
     Places count from the top left corner of the first pixel or element: the center of the first lies at (0.5, 0.5).
+    A region that is not upright has a `warp`; `region` is the upright rectangle around it.
     """
 
     region: tuple[float, float, float, float]
     box: tuple[int, int, int, int]
+    warp: Warp | None = None
 
     @property
     def scale(self) -> tuple[float, float]:
         """The pixels that an element spans, across and down."""
-        return self.region[2] / self.box[2], self.region[3] / self.box[3]
+        width, height = self.region[2:] if self.warp is None else self.warp.size
+        return width / self.box[2], height / self.box[3]
 
     def to_picture(self, points: ArrayLike) -> Array:
         """Points of the tensor as points of the picture. Shape (..., 2): x and y. Raises InputError."""
         given = _coordinates(points, 2, "points have x and y")
+        if self.warp is not None:
+            return apply(self.warp.of_box(self.box), given)
         result: Array = (given - self.box[:2]) * self.scale + self.region[:2]
         return result
 
     def to_tensor(self, points: ArrayLike) -> Array:
         """Points of the picture as points of the tensor. Shape (..., 2): x and y. Raises InputError."""
         given = _coordinates(points, 2, "points have x and y")
+        if self.warp is not None:
+            return apply(np.linalg.inv(self.warp.of_box(self.box)), given)
         result: Array = (given - self.region[:2]) / self.scale + self.box[:2]
         return result
 
     def boxes_to_picture(self, boxes: ArrayLike) -> Array:
         """Boxes of the tensor as boxes of the picture. Shape (..., 4): left, top, right and bottom.
 
-        They may reach over the picture's edges. Raises InputError.
+        They may reach over the picture's edges. If the region is rotated, they are upright boxes around the rotated
+        ones. Raises InputError.
         """
-        return _corners(self.to_picture, boxes)
+        return self._boxes(self.to_picture, boxes)
 
     def boxes_to_tensor(self, boxes: ArrayLike) -> Array:
         """Boxes of the picture as boxes of the tensor. Shape (..., 4): left, top, right and bottom.
 
-        Raises InputError.
+        If the region is rotated, they are upright boxes around the rotated ones. Raises InputError.
         """
-        return _corners(self.to_tensor, boxes)
+        return self._boxes(self.to_tensor, boxes)
 
-
-def _corners(map_points: Any, boxes: ArrayLike) -> Array:
-    given = _coordinates(boxes, 4, "boxes have left, top, right and bottom")
-    result: Array = map_points(given.reshape(*given.shape[:-1], 2, 2)).reshape(given.shape)
-    return result
+    def _boxes(self, map_points: Callable[[Array], Array], boxes: ArrayLike) -> Array:
+        given = _coordinates(boxes, 4, "boxes have left, top, right and bottom")
+        picked = [0, 1, 2, 3] if self.warp is None else [0, 1, 2, 1, 0, 3, 2, 3]
+        moved = map_points(given[..., picked].reshape(*given.shape[:-1], len(picked) // 2, 2))
+        if self.warp is None:
+            return moved.reshape(given.shape)
+        result: Array = np.concatenate([moved.min(-2), moved.max(-2)], -1)
+        return result
 
 
 def _coordinates(values: ArrayLike, last: int, rule: str) -> Array:
