@@ -11,7 +11,7 @@ import onnx
 from numpy.typing import NDArray
 
 from perframe.errors import InferenceError, ModelError, PerframeError, Problem, UnsupportedOperatorError
-from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters
+from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters_of
 from perframe.importers.onnx_attributes import odd_attribute
 from perframe.importers.onnx_file import read
 from perframe.importers.onnx_functions import Calls, Key, inline, standard_body
@@ -281,7 +281,7 @@ class Importer:
             if reason:
                 self._problem(node, reason)
                 return True
-        for adapter in adapters().get(full_name(node.op, node.domain), ()):
+        for adapter in adapters_of(full_name(node.op, node.domain)):
             replaced = adapter(node)
             if replaced is not None:
                 for other in replaced:

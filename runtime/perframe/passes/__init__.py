@@ -11,9 +11,10 @@ from importlib.util import find_spec
 from itertools import cycle
 from types import ModuleType
 
-from perframe.errors import InputError, ModelError
+from perframe.errors import InputError
 from perframe.ir import Evaluate, Model
 from perframe.ir.inference import Inference
+from perframe.ir.installed import import_installed
 from perframe.ir.report import OptimizationReport, PassReport, noting
 from perframe.passes.guard import Guard
 from perframe.passes.lower.widen_halves import has_narrow_floats
@@ -147,20 +148,6 @@ def pass_names() -> list[str]:
 
 
 @functools.cache
-def _import_installed() -> None:
-    """Import the modules with passes that installed packages name as entry points. Raises ModelError."""
-    from importlib import metadata  # imported late: it takes as long as a tenth of perframe's import
-
-    for entry in metadata.entry_points(group=ENTRY_POINTS):
-        try:
-            entry.load()
-        except Exception as error:
-            raise ModelError(
-                f"the passes of an installed package cannot be imported from {entry.value}: {error}"
-            ) from error
-
-
-@functools.cache
 def module_of(name: str) -> ModuleType:
     """Import the module of one of perframe's passes. Raises LookupError."""
     for folder in _FOLDERS:
@@ -238,7 +225,7 @@ def optimize(
     where each layer comes from, and counts multiply-adds after each pass. Returns the report, which `model.report`
     keeps. Raises PassError if a pass fails.
     """
-    _import_installed()
+    import_installed(ENTRY_POINTS, "passes")
     names = pass_names()
     runs: list[PassReport] = []
     for layer in model.walk():
