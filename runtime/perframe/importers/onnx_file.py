@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -15,6 +14,7 @@ from perframe.importers.external_data import Weights, read_external_data
 from perframe.importers.formats import what_it_is
 from perframe.importers.onnx_walk import Contents
 from perframe.importers.onnx_weights import split
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

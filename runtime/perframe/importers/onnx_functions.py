@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import onnx
 
 from perframe.errors import ModelError
 from perframe.importers.onnx_schema import misfit, schema_of
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.safety.records import dataclass
 
 Key = tuple[str, str, str]  # domain, name, overload
 Functions = Mapping[Key, onnx.FunctionProto]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import onnx
 
 from perframe.ir import Value
+from perframe.safety.records import dataclass
 
 
 @dataclass(eq=False)

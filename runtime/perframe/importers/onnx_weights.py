@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from perframe.safety.records import dataclass
 
 LARGE = 4096  # bytes; smaller weights are parsed with the rest
 _GRAPH, _INITIALIZER = 7, 5  # fields of a model and of a graph

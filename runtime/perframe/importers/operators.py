@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 import onnx
@@ -11,6 +10,7 @@ import onnx
 from perframe.importers.adapters import adapters_of
 from perframe.ir import Layer
 from perframe.ir.declaration import registry
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 Dtypes = Callable[[Layer], frozenset[DataType]]

@@ -11,7 +11,7 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ from perframe.ir.shape_arithmetic import FOLLOWED, MAX_VALUES, Values, is_follow
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.sizes.size import is_symbolic, plain
 from perframe.ir.traits import FAMILIES_OF_NUMBERS, Drawn, Pointwise, Traits
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 

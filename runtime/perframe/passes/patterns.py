@@ -14,7 +14,6 @@ def _fuse(model: Model, root: Layer, conv: Layer, bias: Value) -> int | str: ...
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from inspect import signature
 from itertools import permutations
 
@@ -23,6 +22,7 @@ from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.declaration import REGISTRY, find_declaration
 from perframe.ir.index import FAMILIES, FILE_OF
 from perframe.ir.report import refuse
+from perframe.safety.records import dataclass
 
 Found = Mapping[str, Layer | Value]
 Rewrite = Callable[..., int | str]
