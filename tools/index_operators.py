@@ -1,21 +1,28 @@
-"""Writes the indexes that tell the file of each operator, so that a model imports only the files that it needs.
+"""Writes the tables that make a load import little: `python tools/index_operators.py`.
 
-`python tools/index_operators.py` writes them. With --check nothing is written, and an outdated index exits with 1.
+Two tell the file of each operator. One holds the schemas of the standard, for which the onnx package would be imported.
+With --check nothing is written, and an outdated table exits with 1.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any
+
+import onnx
 
 from perframe.importers import adapters
+from perframe.importers.onnx_schema import TABLE, row_of
 from perframe.ir.declaration import LAYERS, registry
 
-PACKAGE = Path(__file__).resolve().parents[1] / "runtime" / "perframe"
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "runtime" / "perframe"
 HEAD = '"""{} Written by tools/index_operators.py."""\n\n'
 FILE_OF = "FILE_OF = {operator: stem for stem, operators in LAYERS.items() for operator in operators.split()}\n"
 
@@ -44,6 +51,24 @@ def of_adapters() -> str:
     return head + _table("ADAPTERS", files)
 
 
+def of_schemas() -> str:
+    """Return the schemas of the onnx package as the table of `importers/onnx_schema.py`: an operator a line."""
+    types: dict[tuple[str, ...], int] = {}
+    rows: dict[str, list[Any]] = {}
+    opsets = {"": onnx.defs.onnx_opset_version()}
+    schemas = onnx.defs.get_all_schemas_with_history()
+    for schema in sorted(schemas, key=lambda one: (one.domain, one.name, one.since_version)):
+        row = row_of(schema)
+        for formal in row[3]:
+            formal[2] = types.setdefault(tuple(formal[2]), len(types))
+        rows.setdefault(f"{schema.domain}::{schema.name}" if schema.domain else schema.name, []).append(row)
+        if schema.domain:
+            opsets[schema.domain] = max(opsets.get(schema.domain, 0), schema.since_version)
+    lines = ",\n".join(f"{json.dumps(name)}:{json.dumps(row, separators=(',', ':'))}" for name, row in rows.items())
+    head = f'"opsets":{json.dumps(opsets)},\n"types":{json.dumps(list(types), separators=(",", ":"))}'
+    return f'{{{head},\n"operators":{{\n{lines}\n}}}}\n'
+
+
 def _table(name: str, files: Mapping[str, list[str]]) -> str:
     rows: list[str] = []
     for stem, names in sorted(files.items()):
@@ -59,16 +84,17 @@ def _long_row(stem: str, names: list[str]) -> str:
 
 
 def main() -> int:
-    """Write the indexes, or compare them."""
+    """Write the tables, or compare them."""
     outdated = False
-    for name, text in (("ir/index.py", of_layers()), ("importers/adapter_index.py", of_adapters())):
-        path = PACKAGE / name
-        outdated |= path.read_text(encoding="utf-8") != text
+    files = {PACKAGE / "ir" / "index.py": of_layers, PACKAGE / "importers" / "adapter_index.py": of_adapters}
+    for path, made in {**files, ROOT.joinpath(*TABLE): of_schemas}.items():
+        text = made()
         if "--check" not in sys.argv:
             path.write_text(text, encoding="utf-8")
-        elif outdated:
-            print(f"{name} is outdated: run python tools/index_operators.py")
-    return int(outdated and "--check" in sys.argv)
+        elif path.read_text(encoding="utf-8") != text:
+            outdated = True
+            print(f"{path} is outdated: run python tools/index_operators.py")
+    return int(outdated)
 
 
 if __name__ == "__main__":

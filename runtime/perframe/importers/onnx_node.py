@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 
 from perframe.ir import Value
 from perframe.safety.records import dataclass
+
+if TYPE_CHECKING:
+    import onnx
 
 
 @dataclass(eq=False)
