@@ -82,11 +82,16 @@ def _declared(name: str, text: str) -> type[Message]:
     return type(name, (Message,), {**defaults, "fields": fields, "numbers": frozenset(key >> 3 for key in fields)})
 
 
-_CLASSES = {name: _declared(name, text) for name, text in _FIELDS.items()}
-for _made in _CLASSES.values():
-    for _field, _kind, _repeated in _made.fields.values():
-        if _kind in _CLASSES and not _repeated:
-            setattr(_made, _field, _CLASSES[_kind]())
+def _all_declared() -> dict[str, type[Message]]:
+    classes = {name: _declared(name, text) for name, text in _FIELDS.items()}
+    for made in classes.values():
+        for field, kind, is_repeated in made.fields.values():
+            if kind in classes and not is_repeated:
+                setattr(made, field, classes[kind]())
+    return classes
+
+
+_CLASSES = _all_declared()
 
 
 def is_a(value: Any, kind: str) -> bool:
