@@ -104,6 +104,24 @@ PREPARATIONS = {
     "gpu_pixel": _SHADERS,
 }
 
+# passes that change no model without one of these operators: neither are they run there, nor are their files imported
+ONLY_WITH = {
+    "merge_slices": "Slice",
+    "simplify_dft": "DFT",
+    "recognise_shuffles": "Transpose",
+    "recognise_norms": "ReduceMean",
+    "recognise_rotations": "Concat",
+    "move_channels": "Transpose",
+    "fuse_padding": "Pad",
+    "fuse_transposes": "Transpose",
+    "fuse_scale": "Mul Div",
+    "einsum_products": "Einsum",
+    "keep_quantized": "QuantizeLinear",
+    "fuse_attention": "Softmax",
+    "pack_weights": "DequantizeLinear",
+    "fuse_excitation": "Mul",
+}
+
 # the preparations of a model that was loaded with optimize=False: they arrange data for kernels, and fuse nothing
 _ARRANGING = frozenset(
     {
@@ -165,6 +183,12 @@ def load_pass(name: str) -> Pass:
     return found
 
 
+def is_needed(name: str, model: Model) -> bool:
+    """Whether a pass may change a model, by its operators."""
+    wanted = ONLY_WITH.get(name)
+    return wanted is None or any(layer.op in wanted.split() for layer in model.layers)
+
+
 def preparations(model: Model, backend_type: str) -> Sequence[str]:
     """The names of the passes that prepare a model for a backend, in their order. What optimizes float32 comes after
     float16 has become float32.
@@ -200,7 +224,7 @@ def prepare(model: Model, evaluate: Evaluate, backend_type: str, explain: bool =
         before = size = measure(prepared, closing) if explain else None
         for name in names:
             with noting() as refusals:
-                changes = guard.run(name, load_pass(name))
+                changes = guard.run(name, load_pass(name)) if is_needed(name, prepared) else 0
             if size is not None:
                 after = measure(prepared, closing) if changes else size
                 number = _changes(runs) + 1 if changes else 0
@@ -220,10 +244,10 @@ def optimize(
 ) -> OptimizationReport:
     """Run all passes until none changes the model, and verify it after each change.
 
-    Each pass runs at least once, in the bodies of branches and loops first. With `stop_after`, only that many runs of
-    passes change the model: halving the number repeatedly finds a pass that is at fault. With `explain` the report says
-    where each layer comes from, and counts multiply-adds after each pass. Returns the report, which `model.report`
-    keeps. Raises PassError if a pass fails.
+    Each pass runs at least once if the model's operators need it, in the bodies of branches and loops first. With
+    `stop_after`, only that many runs of passes change the model: halving the number repeatedly finds a pass that is at
+    fault. With `explain` the report says where each layer comes from, and counts multiply-adds after each pass. Returns
+    the report, which `model.report` keeps. Raises PassError if a pass fails.
     """
     import_installed(ENTRY_POINTS, "passes")
     names = pass_names()
@@ -245,7 +269,7 @@ def optimize(
                 break
             progress(f"optimizes {len(model.layers)} layers: {name}", index / len(names))
             with noting() as refusals:
-                changes = guard.run(name, load_pass(name))
+                changes = guard.run(name, load_pass(name)) if is_needed(name, model) else 0
             idle, after = idle + 1, size
             if changes:
                 idle, number, after = 0, number + 1, measure(model, closing if explain else None)
