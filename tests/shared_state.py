@@ -100,8 +100,7 @@ def is_constant(value: Any) -> bool:
     if isinstance(value, (*_CONSTANTS, *CONTAINERS)):
         return True
     if dataclasses.is_dataclass(value):
-        frozen: bool = value.__dataclass_params__.frozen  # type: ignore[union-attr]
-        return frozen
+        return type(value).__setattr__ is not object.__setattr__  # a frozen one
     return type(value).__module__.partition(".")[0] in _LIBRARIES
 
 

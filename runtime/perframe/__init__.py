@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from perframe.safety import collection as _collection
 from perframe.safety import notebooks as _notebooks
 
 __version__ = "0.1.0"
@@ -140,7 +141,8 @@ def __getattr__(name: str) -> Any:
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module 'perframe' has no attribute {name!r}")
-    value = getattr(import_module(f"perframe.{module}"), name)
+    with _collection.uncollected():  # an import makes 10,000s of objects, none of them garbage
+        value = getattr(import_module(f"perframe.{module}"), name)
     globals()[name] = value
     return value
 

@@ -14,7 +14,7 @@ import pytest
 import perframe as pf
 from perframe.errors import ModelError
 from perframe.execution import parts, planned_part
-from perframe.tensor.collection import uncollected
+from perframe.safety.collection import uncollected
 from small import load, node
 
 

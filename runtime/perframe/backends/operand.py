@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
 from perframe.errors import BackendError
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType, HostStorage, Storage, TensorShape
 
 Array = NDArray[Any]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
 from perframe.backends.operand import Array
 from perframe.errors import InputError
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 _CHOICES = (DataType.FLOAT32, DataType.FLOAT16)

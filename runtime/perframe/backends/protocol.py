@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.operand import Array, Operand, Scratch, StorageRange
 from perframe.backends.precision import Precision
+from perframe.safety.records import dataclass
 from perframe.tensor import BackendType, DataType, Storage
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from perframe.backends.protocol import Backend, Program, Workspace
 from perframe.ir.sizes.arithmetic import SizeArithmetic
 from perframe.ir.sizes.open_dims import Positions, Shapes
 from perframe.ir.sizes.trace import Trace
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType, Storage
 
 

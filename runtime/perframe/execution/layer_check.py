@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from perframe.errors import BackendError
 from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.safety.records import dataclass
 from perframe.tensor import Array, Tensor
 
 FLOATS = 1e-3  # error that rounding may cause, relative to the largest value; Winograd's products need this much

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from perframe.importers.loading import load
 from perframe.ir import Evaluate, Model
 from perframe.passes.layout.grow_states import Growth
 from perframe.passes.prepared import prepared
+from perframe.safety.records import dataclass
 from perframe.tensor import BackendType, Tensor, checks
 from perframe.tensor.frames import WITHIN_A_MODEL, current_frame
 

@@ -20,7 +20,7 @@ from perframe.ir import Layer, Model, Subgraph, Value
 from perframe.passes.layout.grow_states import Growth
 from perframe.plan.budget import Budget, Stopwatch
 from perframe.plan.plan import NO_TARGETS, Target
-from perframe.tensor.collection import uncollected
+from perframe.safety.collection import uncollected
 
 _partitions: weakref.WeakKeyDictionary[Model, list[Subgraph | Layer]] = weakref.WeakKeyDictionary()
 MAX_CHOSEN = 256  # sets of input shapes whose branch decisions are remembered

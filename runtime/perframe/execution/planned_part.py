@@ -27,8 +27,8 @@ from perframe.plan.constants import ConstantPool
 from perframe.plan.plan import NO_TARGETS, Plan, Target
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
+from perframe.safety.collection import uncollected
 from perframe.tensor import Array, Tensor
-from perframe.tensor.collection import uncollected
 
 log = logging.getLogger("perframe")
 MAX_PLANS = 8  # of one part; the plan that was unused for longest is freed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import TimedProgram
@@ -14,6 +13,7 @@ from perframe.ir.inference import Inference
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.plan.segments import Segment, Transfer
 from perframe.safety.notebooks import preformatted
+from perframe.safety.records import dataclass
 from perframe.tensor import BackendType, HostStorage, TensorShape
 
 

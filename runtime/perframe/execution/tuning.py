@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +16,7 @@ from perframe.execution.worker import Worker
 from perframe.graphics import GLContext
 from perframe.importers.loading import load
 from perframe.ir import Model
+from perframe.safety.records import dataclass
 from perframe.tensor import BackendType
 
 GAIN = 0.95  # of the time before: a variant that saves less is not worth a file

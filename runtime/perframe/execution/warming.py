@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InputError
+from perframe.safety.records import dataclass
 
 
 @dataclass

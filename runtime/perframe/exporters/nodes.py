@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from perframe.errors import ModelError
-from perframe.importers.onnx_schema import fault, schema_of, type_name
+from perframe.importers.onnx_schema import fault, library_schema, type_name
 from perframe.ir import Layer
 from perframe.ir.declaration import ONNX_DOMAINS
 from perframe.ir.sizes.partial import PartialTensor
@@ -66,7 +66,7 @@ def least_outputs(layer: Layer) -> int:
 
 def _newest_schema(op: str, domain: str) -> Any:
     version = onnx.defs.onnx_opset_version() if domain in ONNX_DOMAINS else onnx.defs.onnx_ml_opset_version()
-    return schema_of(op, version, domain) if domain in (*ONNX_DOMAINS, CLASSICAL) else None
+    return library_schema(op, version, domain) if domain in (*ONNX_DOMAINS, CLASSICAL) else None
 
 
 def _attribute(name: str, value: Any, kind: int | None) -> onnx.AttributeProto:
@@ -101,7 +101,7 @@ def least_opset(
         raise ModelError("ONNX wants the type of an empty optional, and the model does not keep it")
     reason = "ONNX has no such operator"
     for opset in range(first, newest + 1):
-        schema = schema_of(op, opset, domain)
+        schema = library_schema(op, opset, domain)
         if schema is None or schema.deprecated:
             continue
         reason = fault(node, opset, domain) or _misfit(schema, node, given, made)

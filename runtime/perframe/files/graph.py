@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from perframe.ir.arrangement import Arrangement
 from perframe.ir.declaration import find_declaration
 from perframe.ir.epilogue import Stage
 from perframe.ir.sizes.partial import DynamicTensorShape
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 Array = NDArray[Any]

@@ -24,12 +24,6 @@ from perframe.tensor.checks import too_large
 
 Array = NDArray[Any]
 PLAIN, PACKED = "1", "2"  # versions of the format: the graph as text, and packed
-_SIGN = b'"perframe"'  # in the metadata, which come first
-
-
-def is_model_file(begin: bytes) -> bool:
-    """Whether a file with these first bytes is a safetensors file with a graph of ours."""
-    return container.looks_like(begin) and _SIGN in begin
 
 
 def buffers(model: Model) -> Iterator[Buffer]:

@@ -11,13 +11,18 @@ from typing import Any
 import numpy as np
 
 from perframe.errors import InputError, ModelError
-from perframe.files.container import ALIGNMENT
+from perframe.files.container import ALIGNMENT, looks_like
 from perframe.files.encryption import MAGIC, Key, decrypted, is_encrypted
-from perframe.files.model_file import is_model_file, read
 from perframe.ir import Model
 
 HEAD = 256  # bytes that tell what a file is
+_SIGN = b'"perframe"'  # in the metadata, which come first
 MOST_COPIED = 64 << 20  # bytes of a file
+
+
+def is_model_file(begin: bytes) -> bool:
+    """Whether a file with these first bytes is a safetensors file with a graph of ours."""
+    return looks_like(begin) and _SIGN in begin
 
 
 def is_own(begin: bytes) -> bool:
@@ -85,13 +90,17 @@ def _copied(file: Any, size: int) -> memoryview:
 def read_bytes(data: memoryview, name: str, key: Key | None = None) -> Model | None:
     """Return the model in these bytes; None if they are not a file of perframe's. Raises ModelError."""
     head = bytes(data[:HEAD])
-    if not is_encrypted(head):
+    if is_encrypted(head):
+        data = decrypted(data, key, name)
+    else:
         _refuse_key(key, name)
-        return read(data, name) if is_model_file(head) else None
-    data = decrypted(data, key, name)
-    if not is_model_file(bytes(data[:HEAD])):
+    if is_model_file(bytes(data[:HEAD])):
+        from perframe.files.model_file import read  # imported late: files of other formats do not need it
+
+        return read(data, name)
+    if is_encrypted(head):
         raise ModelError(f"{name} is encrypted, and its content is not a perframe model")
-    return read(data, name)
+    return None
 
 
 def _refuse_key(key: Key | None, name: str) -> None:

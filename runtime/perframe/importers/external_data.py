@@ -11,17 +11,20 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import onnx
 from numpy.typing import NDArray
 
 from perframe.errors import ModelError
 from perframe.importers.onnx_walk import Contents
 from perframe.importers.onnx_weights import ITEM_BYTES, read_array
 
+if TYPE_CHECKING:
+    import onnx
+
 Weights = dict[int, NDArray[Any]]
 
+EXTERNAL = 1  # ONNX's number of a tensor's place, if it is another file
 _KEYS = ("location", "offset", "length")
 # the open call does not follow a symbolic link that appeared after the check, and does not wait for a pipe
 _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -34,7 +37,7 @@ def read_external_data(contents: Contents, name: str, folder: Path | None, weigh
     """
     own = len(contents.proto.graph.initializer)
     for index, tensor in enumerate(contents.tensors()):
-        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+        if tensor.data_location != EXTERNAL:
             continue
         where = f"{name}: tensor {tensor.name!r}"
         if folder is None:
@@ -42,15 +45,17 @@ def read_external_data(contents: Contents, name: str, folder: Path | None, weigh
         entries = _entries(tensor, where)
         try:
             with _opened(folder, entries["location"], where) as file:
-                array = _read(file, tensor, entries, where, index < own)
+                array = weights.get(index)  # of a file that is parsed a second time
+                if array is None:
+                    array = _read(file, tensor, entries, where, index < own)
         except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: a cycle of links
             if isinstance(error, ModelError):
                 raise
             raise ModelError(f"{where} cannot be read from {entries['location'][:200]!r}: {error}") from None
         if array is not None:
             weights[index] = array
-        tensor.data_location = onnx.TensorProto.DEFAULT
-        del tensor.external_data[:]
+        tensor.ClearField("data_location")
+        tensor.ClearField("external_data")
 
 
 def _entries(tensor: onnx.TensorProto, where: str) -> Mapping[str, str]:

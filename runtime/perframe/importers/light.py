@@ -7,7 +7,6 @@ wrong indexing, so `light_model` puts seeded random ones in their place.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from perframe.errors import ModelError
+from perframe.safety.records import dataclass
 
 Weights = NDArray[np.float32]
 

@@ -12,7 +12,7 @@ from perframe.errors import InputError, ModelError
 from perframe.importers.shipped import resolved
 from perframe.ir import Model
 from perframe.passes.clean import remove_unused
-from perframe.tensor.collection import uncollected
+from perframe.safety.collection import uncollected
 
 _NO_SIGNATURES = "{} is not a LiteRT file, and has no signature {!r}: outputs=[...] chooses outputs"
 

@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import onnx
 from numpy.typing import NDArray
 
 from perframe.errors import InferenceError, ModelError, PerframeError, Problem, UnsupportedOperatorError
-from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters
+from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters_of
 from perframe.importers.onnx_attributes import odd_attribute
-from perframe.importers.onnx_file import read
+from perframe.importers.onnx_file import OnnxFile, read
 from perframe.importers.onnx_functions import Calls, Key, inline, standard_body
 from perframe.importers.onnx_loops import inputs_of_body, loosened
+from perframe.importers.onnx_messages import Message, NeedsLibrary, is_a
 from perframe.importers.onnx_node import Node
 from perframe.importers.onnx_schema import MAX_OPSET, fault, misfit, schema_of
-from perframe.importers.onnx_values import array_of, attribute_of, declared, dense
-from perframe.importers.onnx_walk import MAX_DEPTH
+from perframe.importers.onnx_values import array_of, attribute_of, declared, dense, joined
+from perframe.importers.onnx_walk import MAX_DEPTH, opsets_of
 from perframe.ir import Layer, Model, Names, Value
 from perframe.ir.declaration import ONNX_DOMAINS, find_declaration, full_name
 from perframe.ir.inference import Inference
-from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import DataType
+
+if TYPE_CHECKING:
+    import onnx
 
 Array = NDArray[Any]
 
@@ -41,14 +44,22 @@ def load_onnx(
     progress("reads the file", 0)
     file = read(source)
     try:
-        importer = Importer(file.proto, file.name, Names(file.values), file.weights)
-        importer.inference.remembers = True
-        model = importer.run(partial(progress, f"imports {len(file.proto.graph.node)} nodes"))
+        return _imported(file, progress)
+    except NeedsLibrary:
+        return _imported(file.by_library(), progress)
+
+
+def _imported(file: OnnxFile, progress: Callable[[str, float], None]) -> Model:
+    proto = file.proto
+    try:
+        importer = Importer(proto.graph, file.name, Names(file.values), opsets_of(proto.opset_import), Calls(proto))
+        importer.weights, importer.inference.remembers = file.weights, True
+        model = importer.run(partial(progress, f"imports {len(proto.graph.node)} nodes"))
     except InferenceError as error:
         raise InferenceError(f"{file.name}: {error}") from None
-    model.producer = f"{file.proto.producer_name} {file.proto.producer_version}".strip()
+    model.producer = f"{proto.producer_name} {proto.producer_version}".strip()
     model.opsets = dict(importer.opsets)
-    model.metadata = {entry.key: entry.value for entry in file.proto.metadata_props}
+    model.metadata = {entry.key: entry.value for entry in proto.metadata_props}
     return model
 
 
@@ -56,21 +67,20 @@ class Importer:
     """The import of one graph: the values by the names that the file gives them, and the layers."""
 
     def __init__(
-        self, proto: onnx.ModelProto, name: str, names: Names, weights: Mapping[int, Array] | None = None
+        self, graph: onnx.GraphProto, name: str, names: Names, opsets: Mapping[str, int], calls: Calls
     ) -> None:
-        self.name, self.graph, self._weights = name, proto.graph, weights or {}
+        self.name, self.graph, self.opsets, self.calls = name, graph, opsets, calls
+        self.weights: Mapping[int, Array] = {}  # that were read apart, by the index of their initializer
         self.names, self.titles = names, Names()  # names of values, and of layers
         self.outer: Importer | None = None  # of the graph around a body
         self.captures: dict[str, Value] = {}  # the body's inputs for values of outer graphs that it reads
         self.formal: list[PartialTensor | None] = []  # specs of a body's inputs, from the outer graph
-        self.opsets = {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import}
         self.values: dict[str, Value] = {}
         self._of_file = set[Value]()  # results of the file's nodes, not of adapters
         self.layers: list[Layer] = []
         self.problems: list[Problem] = []
         self.inference = Inference()  # the passes go on with it
         self.forgets_shapes = False  # of the outer values that it reads
-        self.calls = Calls(proto)
         self._open: list[Key | None] = []  # the calls and graphs that are being imported, from the outside in
 
     def _define(self, name: str, array: Array) -> None:
@@ -87,7 +97,7 @@ class Importer:
             if not 0 < version <= MAX_OPSET:
                 raise ModelError(f"{self.name}: opset {version} of {domain} does not exist")
         for index, tensor in enumerate(self.graph.initializer):
-            read = self._weights.get(index)
+            read = self.weights.get(index)
             self._define(tensor.name, array_of(tensor, self.name) if read is None else read)
         for sparse in self.graph.sparse_initializer:
             self._define(sparse.values.name, dense(sparse, self.name))
@@ -148,7 +158,7 @@ class Importer:
 
         Returns whether all nodes of the graphs could be imported.
         """
-        graphs = {k: v for k, v in node.attributes.items() if isinstance(v, onnx.GraphProto)}
+        graphs = {k: v for k, v in node.attributes.items() if is_a(v, "GraphProto")}
         if not graphs:
             return True
         before = len(self.problems)
@@ -180,9 +190,8 @@ class Importer:
         self, node: Node, graph: onnx.GraphProto, name: str, captures: dict[str, Value], forgets_shapes: bool = False
     ) -> Model:
         """Import a node's graph, and add the outer values that it reads (without shapes, if asked) to `captures`."""
-        inner = Importer(onnx.ModelProto(graph=graph), name, self.names)
-        inner.forgets_shapes = forgets_shapes
-        inner.outer, inner.opsets, inner.calls, inner.titles = self, self.opsets, self.calls, self.titles
+        inner = Importer(graph, name, self.names, self.opsets, self.calls)
+        inner.outer, inner.titles, inner.forgets_shapes = self, self.titles, forgets_shapes
         given = [None if value is None else value.spec for value in node.inputs]
         inner.formal = inputs_of_body(node.op, given, node.attributes.get("num_scan_inputs", 0))
         inner._open = [*self._open, None]
@@ -281,7 +290,7 @@ class Importer:
             if reason:
                 self._problem(node, reason)
                 return True
-        for adapter in adapters().get(full_name(node.op, node.domain), ()):
+        for adapter in adapters_of(full_name(node.op, node.domain)):
             replaced = adapter(node)
             if replaced is not None:
                 for other in replaced:
@@ -301,10 +310,12 @@ class Importer:
     def _inline(self, node: Node) -> bool:
         """Import a call by the body of its function, and return whether it has one.
 
-        Raises ValueError if the call does not fit the function.
+        Raises ValueError if the call does not fit the function, and NeedsLibrary.
         """
         if node.proto is None:
             return False
+        if isinstance(node.proto, Message):
+            raise NeedsLibrary
         key, function = self.calls.find(node.proto)
         standard = function is None
         if function is None:
@@ -316,7 +327,7 @@ class Importer:
         if key in self._open or len(self._open) >= MAX_DEPTH:
             raise ModelError(f"{self.name}: function {node.op!r}, called by node {node.name!r}, calls itself")
         self.calls.count(key, function)
-        opsets = self.opsets | {entry.domain or "ai.onnx": entry.version for entry in function.opset_import}
+        opsets = {**self.opsets, **opsets_of(function.opset_import)}
         nodes = inline(function, node.proto, node.name, self.names.free, standard, node.opset)
         self._open.append(None if standard else key)
         for inner in nodes:
@@ -364,7 +375,7 @@ class Importer:
             return value  # an input
         if spec.kind == "tensor" and (spec.shape is None or not spec.shape.is_static):
             said = self._declared(info).shape if info.type.HasField("tensor_type") else None
-            spec = PartialTensor(spec.dtype, _joined(spec.shape, said))
+            spec = PartialTensor(spec.dtype, joined(spec.shape, said))
         value.declared = spec.with_shape(spec.shape) if spec.kind == "tensor" else spec
         return value
 
@@ -379,13 +390,3 @@ def _unknown(domain: str) -> str:
     return (
         f"{missing}: declare it by @pf.layers.layer(domain={domain!r}), and import that file before you load the model"
     )
-
-
-def _joined(inferred: DynamicTensorShape | None, said: DynamicTensorShape | None) -> DynamicTensorShape | None:
-    """Return the inferred shape of an output. Where a dim is not a number, the dim that the file declares counts."""
-    if inferred is None or said is None:
-        return inferred if said is None else said
-    if len(inferred) != len(said):
-        return inferred
-    dims = (know if isinstance(know, int) else say or know for know, say in zip(inferred, said, strict=True))
-    return DynamicTensorShape(dims)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import IO
-
-import onnx
-from google.protobuf.message import DecodeError
+from typing import IO, TYPE_CHECKING, Any
 
 from perframe.errors import MissingFileError, ModelError
 from perframe.importers.external_data import Weights, read_external_data
 from perframe.importers.formats import what_it_is
+from perframe.importers.onnx_messages import NeedsLibrary, is_a, parsed
 from perframe.importers.onnx_walk import Contents
-from perframe.importers.onnx_weights import split
+from perframe.importers.onnx_weights import Split, split
+from perframe.safety.records import dataclass
+
+if TYPE_CHECKING:
+    import onnx
+
+MOST_NODES = 2000  # of a file that is read without the onnx package: with more, the package's import takes less time
 
 
 @dataclass(frozen=True)
 class OnnxFile:
-    """A parsed file.
+    """A parsed file: a message of the onnx package, or one of ours.
 
     `name` is its name in messages. `weights` holds the large weights by the index of their initializer, which then has
     no data. `values` holds the names of the values of all its graphs.
@@ -27,42 +31,54 @@ class OnnxFile:
 
     proto: onnx.ModelProto
     name: str
-    weights: Weights
-    values: frozenset[str]
+    parts: Split
+    folder: Path | None = None
+    values: frozenset[str] = frozenset()
+
+    @property
+    def weights(self) -> Weights:
+        """The large weights."""
+        return self.parts.weights
+
+    def by_library(self) -> OnnxFile:
+        """Return the file as the onnx package reads it. Raises ModelError."""
+        return _checked(replace(self, proto=_by_library(self.parts, self.name)))
 
 
 def read(source: str | Path | bytes | IO[bytes] | onnx.ModelProto) -> OnnxFile:
     """Read and check a file. Raises ModelError; MissingFileError if there is no such file."""
-    weights: Weights = {}
-    folder: Path | None = None
-    if isinstance(source, onnx.ModelProto):
-        proto, name = source, str(source.graph.name or "model")
-    elif isinstance(source, (str, Path)):
+    if isinstance(source, (str, Path)):
         path = Path(source)
-        name, folder = path.name, path.parent
-        proto = _parsed_file(path, weights)
+        name, folder, found = path.name, path.parent, _of_path(path)
     elif isinstance(source, (bytes, bytearray, memoryview)):
-        name = "bytes"
-        proto = _parsed(io.BytesIO(source), len(source), name, weights)
+        name, folder, found = "bytes", None, split(io.BytesIO(source), len(source))
+    elif is_a(source, "ModelProto"):
+        proto: Any = source
+        return _checked(OnnxFile(proto, str(proto.graph.name or "model"), Split(b"", {}, 0, 0)))
     elif hasattr(source, "read"):
-        name, whole = str(getattr(source, "name", "file object")), source.read()
+        name, folder, whole = str(getattr(source, "name", "file object")), None, source.read()
         if not isinstance(whole, bytes):
             raise ModelError(f"{name}: read() gave {type(whole).__name__} and not bytes: open the file with mode 'rb'")
-        proto = _parsed(io.BytesIO(whole), len(whole), name, weights)
+        found = split(io.BytesIO(whole), len(whole))
     else:
         raise ModelError(
             f"cannot load a model from {type(source).__name__}: give a path, bytes, a file object or a ModelProto"
         )
+    return _checked(OnnxFile(_parsed(found, name), name, found, folder))
+
+
+def _checked(file: OnnxFile) -> OnnxFile:
+    """Return the file with the weights of other files, and with its names. Raises ModelError."""
     try:
-        contents = Contents(proto)
+        contents = Contents(file.proto)
         values = frozenset(contents.names_of_values())
     except ModelError as error:
-        raise ModelError(f"{name}: {error}") from None
-    read_external_data(contents, name, folder, weights)
-    return OnnxFile(proto, name, weights, values)
+        raise ModelError(f"{file.name}: {error}") from None
+    read_external_data(contents, file.name, file.folder, file.weights)
+    return replace(file, values=values)
 
 
-def _parsed_file(path: Path, weights: Weights) -> onnx.ModelProto:
+def _of_path(path: Path) -> Split:
     try:
         if path.is_dir():
             inside = sorted(found.name for found in path.glob("*.onnx"))[:5]
@@ -74,21 +90,36 @@ def _parsed_file(path: Path, weights: Weights) -> onnx.ModelProto:
         if not path.is_file():
             raise ModelError(f"{str(path)!r} is not a file, but a device or a pipe")
         with path.open("rb") as file:
-            return _parsed(file, path.stat().st_size, path.name, weights)
+            return split(file, path.stat().st_size)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{str(path)[:200]!r} cannot be read: {error}") from None
 
 
-def _parsed(file: IO[bytes], size: int, name: str, weights: Weights) -> onnx.ModelProto:
-    data, found = split(file, size)
-    proto = onnx.ModelProto()
+def _parsed(file: Split, name: str) -> Any:
+    """Return the file's message, of ours if its model is small and usual."""
+    if 0 <= file.nodes <= MOST_NODES:
+        try:
+            proto = parsed(file.data)
+            if proto.ir_version and proto.opset_import and proto.HasField("graph"):
+                return proto
+        except NeedsLibrary:
+            pass
+    return _by_library(file, name)
+
+
+def _by_library(file: Split, name: str) -> onnx.ModelProto:
+    import onnx  # imported late: it takes longer than loading a small model
+    from google.protobuf.message import DecodeError
+
+    data, proto = file.data, onnx.ModelProto()
     try:
         proto.ParseFromString(data)
     except DecodeError:
-        raise ModelError(f"{name}: not a complete ONNX file ({size} bytes do not parse): {what_it_is(data)}") from None
+        raise ModelError(
+            f"{name}: not a complete ONNX file ({len(data)} bytes do not parse): {what_it_is(data)}"
+        ) from None
     if not proto.ir_version or not proto.opset_import or not proto.HasField("graph"):
         raise ModelError(f"{name}: not a whole ONNX file: it has no graph, opset or IR version; {what_it_is(data)}")
-    weights.update(found)
     return proto

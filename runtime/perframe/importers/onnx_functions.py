@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-
-import onnx
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from perframe.errors import ModelError
-from perframe.importers.onnx_schema import misfit, schema_of
+from perframe.importers.onnx_schema import library_schema, misfit, schema_of
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.safety.records import dataclass
+
+if TYPE_CHECKING:
+    import onnx
 
 Key = tuple[str, str, str]  # domain, name, overload
-Functions = Mapping[Key, onnx.FunctionProto]
 Free = Callable[[str], str]
 
 MAX_NODES = 50_000  # of all calls of a model together: functions that call others twice grow without bound
@@ -55,7 +57,9 @@ def standard_body(
 
     Some bodies depend on the node's attributes and its inputs' types. Raises ValueError if these do not fit.
     """
-    schema = schema_of(node.op_type, opset, node.domain)
+    import onnx  # imported late, here and below: only functions need it
+
+    schema = library_schema(node.op_type, opset, node.domain)
     if schema is None:
         return None
     body = onnx.FunctionProto()
@@ -67,7 +71,7 @@ def standard_body(
     if schema.has_context_dependent_function:
         versions = [version for version in schema.context_dependent_function_opset_versions if version <= opset]
         if versions:
-            wrong = misfit(schema, inputs)
+            wrong = misfit(schema_of(node.op_type, opset, node.domain), inputs)
             if wrong:
                 raise ValueError(wrong)
             types = [_type(spec).SerializeToString() for spec in inputs]
@@ -84,6 +88,8 @@ def standard_body(
 
 
 def _type(spec: PartialTensor | None) -> onnx.TypeProto:
+    import onnx
+
     if spec is None:
         return onnx.TypeProto()
     element = onnx.helper.np_dtype_to_tensor_dtype(spec.dtype.numpy)
@@ -93,7 +99,7 @@ def _type(spec: PartialTensor | None) -> onnx.TypeProto:
 
 def defaults(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeProto]:
     """Return the standard's default attributes of an operator."""
-    schema = schema_of(node.op_type, opset, node.domain)
+    schema = library_schema(node.op_type, opset, node.domain)
     if schema is None:
         return {}
     return {name: a.default_value for name, a in schema.attributes.items() if a.default_value.name}
@@ -107,6 +113,8 @@ def inline(
     A `standard` body may hold a graph of the calling node; that graph reads values of the caller. Raises ValueError if
     the call has more inputs or outputs than the function.
     """
+    from onnx import helper
+
     for what, formal, actual in (("input", function.input, node.input), ("output", function.output, node.output)):
         if len(actual) > len(formal):
             raise ValueError(f"the function has {len(formal)} {what}(s), and the call {len(actual)}")
@@ -123,9 +131,7 @@ def inline(
     scope = _Scope(names, given, prefix, free, standard)
     made = [scope.node(inner) for inner in function.node]
     return made + [
-        onnx.helper.make_node("Identity", [source], [target], f"{prefix}/{target}")
-        for source, target in handed
-        if target
+        helper.make_node("Identity", [source], [target], f"{prefix}/{target}") for source, target in handed if target
     ]
 
 
@@ -149,7 +155,7 @@ class _Scope:
 
     def node(self, node: onnx.NodeProto) -> onnx.NodeProto:
         """Return a node of the function as a node of the caller."""
-        result = onnx.NodeProto()
+        result = type(node)()
         result.CopyFrom(node)
         result.name = f"{self.prefix}/{node.name or node.op_type}"
         del result.attribute[:], result.input[:], result.output[:]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import onnx
-
+from perframe.importers.onnx_messages import Message, NeedsLibrary
 from perframe.ir import Model
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import DataType
+
+if TYPE_CHECKING:
+    import onnx
 
 
 def inputs_of_body(op: str, given: Sequence[PartialTensor | None], scanned: int) -> list[PartialTensor | None]:
@@ -22,7 +25,8 @@ def inputs_of_body(op: str, given: Sequence[PartialTensor | None], scanned: int)
 
 def loosened(graph: onnx.GraphProto, body: Model) -> onnx.GraphProto | None:
     """Return a loop's graph without the declared dims of states that the body gives back with another size, or None if
-    there are none. Exporters declare the shape that a state has at first: a list that grows has no rows.
+    there are none. Exporters declare the shape that a state has at first: a list that grows has no rows. Raises
+    NeedsLibrary.
     """
     changed: dict[str, list[int] | None] = {}  # the axes of each state; None for another rank
     states = body.inputs[2 : len(graph.input)]
@@ -37,7 +41,9 @@ def loosened(graph: onnx.GraphProto, body: Model) -> onnx.GraphProto | None:
             changed[given.name] = axes
     if not changed:
         return None
-    other = onnx.GraphProto()
+    if isinstance(graph, Message):
+        raise NeedsLibrary
+    other = type(graph)()
     other.CopyFrom(graph)
     for info in other.input:
         axes_or_all = changed.get(info.name, [])

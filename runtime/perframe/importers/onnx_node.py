@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 
 from perframe.ir import Value
+from perframe.safety.records import dataclass
+
+if TYPE_CHECKING:
+    import onnx
 
 
 @dataclass(eq=False)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-
-import onnx
+from typing import TYPE_CHECKING
 
 from perframe.errors import ModelError
 
+if TYPE_CHECKING:
+    import onnx
+
 MAX_DEPTH = 64  # of graphs within graphs and calls within calls; protobuf reads at most 32 nested graphs
 
-_GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
-_TENSOR, _TENSORS = onnx.AttributeProto.TENSOR, onnx.AttributeProto.TENSORS
-_SPARSE, _SPARSES = onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.SPARSE_TENSORS
+_TENSOR, _GRAPH, _TENSORS, _GRAPHS, _SPARSE, _SPARSES = 4, 5, 9, 10, 11, 12  # types of attributes
+
+
+def opsets_of(entries: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    """Return the opset of each domain."""
+    return {entry.domain or "ai.onnx": entry.version for entry in entries}
 
 
 class Contents:

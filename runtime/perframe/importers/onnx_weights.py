@@ -10,19 +10,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import IO, Any
+from dataclasses import field
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.safety.records import dataclass
+
 LARGE = 4096  # bytes; smaller weights are parsed with the rest
-_GRAPH, _INITIALIZER = 7, 5  # fields of a model and of a graph
+_GRAPH, _NODE, _INITIALIZER = 7, 1, 5  # fields of a model and of a graph
 _DIMS, _DATA_TYPE, _RAW_DATA, _DATA_LOCATION = 1, 2, 9, 14  # of a tensor
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5  # encodings of a field
 
 _DTYPES = {1: "<f4", 2: "u1", 3: "i1", 4: "<u2", 5: "<i2", 6: "<i4", 7: "<i8", 9: "?", 10: "<f2", 11: "<f8"}
 _DTYPES |= {12: "<u4", 13: "<u8"}  # by ONNX's numbers
+_BOOL = 9
+# where small files list numbers, and the dtype of the list; unsigned numbers may be negative there
+_LISTS = {1: ("float_data", "f4"), 6: ("int32_data", "i4"), 7: ("int64_data", "i8"), 11: ("double_data", "f8")}
+_LISTS |= dict.fromkeys((2, 3, 4, 5, 9), ("int32_data", "i4"))
 ITEM_BYTES = {number: np.dtype(dtype).itemsize for number, dtype in _DTYPES.items()}
 _MAX_RANK = 64  # NumPy's
 _MAX_VARINT = 10  # bytes
@@ -43,18 +49,27 @@ class _Tensor:
     rest: bytearray = field(default_factory=bytearray)
 
 
-def split(file: IO[bytes], size: int) -> tuple[bytes, dict[int, NDArray[Any]]]:
-    """Return the file without its large weights, and these weights by the index of their initializer.
+class Split(NamedTuple):
+    """A file without its large weights, these by the index of their initializer, and the number of the graph's nodes.
 
-    A file that does not parse is returned whole.
+    `size` is that of the whole file. A file that does not parse is kept whole, and its `nodes` are -1.
     """
+
+    data: bytes
+    weights: dict[int, NDArray[Any]]
+    nodes: int
+    size: int
+
+
+def split(file: IO[bytes], size: int) -> Split:
+    """Read a file, and its large weights apart."""
     weights: dict[int, NDArray[Any]] = {}
     try:
-        kept = _model(file, size, weights)
+        data, nodes = _model(file, size, weights)
     except _Damaged:
         file.seek(0)
-        return file.read(), {}
-    return kept, weights
+        return Split(file.read(), {}, -1, size)
+    return Split(data, weights, nodes, size)
 
 
 def read_array(file: IO[bytes], at: int, size: int, data_type: int, dims: Sequence[int]) -> NDArray[Any] | None:
@@ -81,25 +96,42 @@ def plain_array(data: bytes, data_type: int, dims: Sequence[int]) -> NDArray[Any
     return array.astype(array.dtype.newbyteorder("="), copy=False).reshape(dims)
 
 
-def _model(file: IO[bytes], size: int, weights: dict[int, NDArray[Any]]) -> bytes:
+def listed_array(tensor: Any, data_type: int, dims: Sequence[int]) -> NDArray[Any] | None:
+    """Return the listed numbers of a tensor as an array; None if their count is wrong, or the element type unusual."""
+    name, stored = _LISTS.get(data_type, ("", ""))
+    numbers = getattr(tensor, name, ())
+    if not name or len(dims) > _MAX_RANK or math.prod(dims) != len(numbers):
+        return None
+    try:
+        array = np.array(numbers, stored)
+    except OverflowError:
+        return None
+    if data_type == _BOOL and ((array < 0) | (array > 1)).any():
+        return None
+    return array.astype(_DTYPES[data_type]).reshape(dims)
+
+
+def _model(file: IO[bytes], size: int, weights: dict[int, NDArray[Any]]) -> tuple[bytes, int]:
     kept = bytearray()
-    graphs = 0
+    graphs = nodes = 0
     for number, written, at, whole in _fields(file, 0, size):
         if number == _GRAPH and written == _LENGTH:
             graphs += 1
             begin, end = at
-            kept += _message(_GRAPH, _graph(file, begin, end, weights))
+            graph, nodes = _graph(file, begin, end, weights)
+            kept += _message(_GRAPH, graph)
         else:
             kept += _copied(file, *whole)
     if graphs != 1:  # parsing would join them
         raise _Damaged
-    return bytes(kept)
+    return bytes(kept), nodes
 
 
-def _graph(file: IO[bytes], begin: int, end: int, weights: dict[int, NDArray[Any]]) -> bytes:
+def _graph(file: IO[bytes], begin: int, end: int, weights: dict[int, NDArray[Any]]) -> tuple[bytes, int]:
     kept = bytearray()
-    count, copied = 0, begin  # the initializers, and the end of the bytes that are kept or left out so far
+    nodes, count, copied = 0, 0, begin  # the initializers, and the end of the bytes that are kept or left out so far
     for number, written, at, whole in _fields(file, begin, end):
+        nodes += number == _NODE
         if number != _INITIALIZER or written != _LENGTH:
             continue
         if at[1] - at[0] >= LARGE:
@@ -110,7 +142,7 @@ def _graph(file: IO[bytes], begin: int, end: int, weights: dict[int, NDArray[Any
                 kept += _copied(file, copied, whole[0]) + _message(_INITIALIZER, tensor.rest)
                 copied = whole[1]
         count += 1
-    return bytes(kept + _copied(file, copied, end))
+    return bytes(kept + _copied(file, copied, end)), nodes
 
 
 def _tensor(file: IO[bytes], begin: int, end: int) -> _Tensor:

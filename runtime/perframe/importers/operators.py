@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 import onnx
 
-from perframe.importers.adapters import adapters
+from perframe.importers.adapters import adapters_of
 from perframe.ir import Layer
 from perframe.ir.declaration import registry
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 Dtypes = Callable[[Layer], frozenset[DataType]]
@@ -85,7 +85,7 @@ def _operator(name: str, schemas: list[onnx.defs.OpSchema], gpu_dtypes: Dtypes) 
         gpu = types & {_NAMES.get(dtype, dtype.value) for dtype in gpu_dtypes(Layer(name, name, [], []))}
         planned = entry.family == "shape" or (bool(entry.inputs) and entry.host >= set(entry.inputs))
         return OnnxOperator(name, opsets, "layer", entry.family, tuple(sorted(types)), tuple(sorted(gpu)), planned)
-    how = "composite" if name in adapters() else "function" if body else "missing"
+    how = "composite" if adapters_of(name) else "function" if body else "missing"
     return OnnxOperator(name, opsets, how, "", () if how == "missing" else tuple(sorted(_types(newest))), ())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -33,6 +33,7 @@ from perframe.importers.loading import load
 from perframe.inspection.bisecting import outputs_of
 from perframe.inspection.page import Mark
 from perframe.ir import Array, Model
+from perframe.safety.records import dataclass
 from perframe.tensor import BackendType, DataType, Tensor
 
 if TYPE_CHECKING:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import floordiv
 
 from perframe.errors import InferenceError
 from perframe.ir.geometry import Ints, row_major
 from perframe.ir.sizes.partial import Dim, derived, dim_product
+from perframe.safety.records import dataclass
 
 # (axis, step, size): `size` elements of one of the tensor's axes, `step` apart. A size of 0 stands for all elements of
 # the axis, and an axis of -1 for one repeated element

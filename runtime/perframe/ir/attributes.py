@@ -9,12 +9,12 @@ has the type of its default. The layer itself checks anything else (tables, bodi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 
+from perframe.safety.records import dataclass
 from perframe.tensor.dtypes import DataType
 
 _INT32 = 2**31 - 1  # kernels on a GPU hold no larger numbers

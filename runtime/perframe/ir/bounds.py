@@ -7,12 +7,12 @@ In any other run on a GPU, a number outside its bounds reads 0 and writes nothin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from perframe.errors import InferenceError
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from perframe.ir.formula import keywords
 from perframe.ir.geometry import Ints, View, broadcast_strides, collapse
 from perframe.ir.shape_arithmetic import Values, each, numbers_of
 from perframe.ir.sizes.partial import PartialTensor, broadcast
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 Formula = Callable[..., Any]

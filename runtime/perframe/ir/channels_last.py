@@ -6,12 +6,12 @@ Their shape rules and forms are those for (batch, channels, *spatial): the dims 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from perframe.errors import InferenceError
 from perframe.ir.declaration import Declaration, Known
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType, TensorShape
 
 T = TypeVar("T")

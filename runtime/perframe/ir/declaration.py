@@ -1,8 +1,8 @@
 """Declarations of layers: one function gives the shapes of a layer's outputs, and decorators add the rest.
 
 The positional parameters of that function are the layer's inputs; an absent optional input is None. Its keyword-only
-parameters are the attributes, with their defaults. The registry finds the declarations: it imports every file of
-`layers/`.
+parameters are the attributes, with their defaults. A declaration is found by its operator's name: `ir/index.py` tells
+the file of `layers/`, and only that file is imported.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import pkgutil
-import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,11 +19,14 @@ from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.ir.attributes import ANYTHING, Kind, kind_by_default, kind_of
 from perframe.ir.family_files import family_at
 from perframe.ir.form import Followed
+from perframe.ir.index import FILE_OF
+from perframe.ir.installed import import_installed
 from perframe.ir.known import Known as Known
 from perframe.ir.shape_arithmetic import FOLLOWED, MAX_VALUES, Values, is_followed, numbers_of
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.sizes.size import is_symbolic, plain
 from perframe.ir.traits import FAMILIES_OF_NUMBERS, Drawn, Pointwise, Traits
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 
@@ -243,6 +244,8 @@ class Declaration(Traits, Pointwise, Drawn):
 
 def _said(error: Exception) -> str:
     """What an error says, and the line that raised it."""
+    import traceback  # imported late: only errors need it
+
     at = traceback.extract_tb(error.__traceback__)[-1]
     return f"{str(error) or type(error).__name__} ({Path(at.filename).name}, line {at.lineno})"
 
@@ -263,7 +266,8 @@ def _is_small(output: PartialTensor) -> bool:
     return size is not None and not is_symbolic(size) and size <= MAX_VALUES
 
 
-REGISTRY: dict[str, Declaration] = {}
+REGISTRY: dict[str, Declaration] = {}  # what was imported so far; a file that is being imported may be incomplete
+FOUND: dict[str, Declaration] = {}  # the declarations that were looked up; their files are complete
 
 
 def register(declaration: Declaration) -> Declaration:
@@ -271,10 +275,13 @@ def register(declaration: Declaration) -> Declaration:
 
     A function that is read again, as in a notebook, replaces its earlier declaration.
     """
+    if not declaration.origin.startswith(f"{LAYERS}."):
+        _import_file_of(declaration.name)
     earlier = REGISTRY.get(declaration.name)
     if earlier is not None and earlier.origin != declaration.origin:
         raise ModelError(f"layer {declaration.name} is declared twice: in {earlier.origin} and in {declaration.origin}")
     REGISTRY[declaration.name] = declaration
+    FOUND.pop(declaration.name, None)
     return declaration
 
 
@@ -325,24 +332,17 @@ def layer(
 
 @functools.cache
 def registry() -> Mapping[str, Declaration]:
-    """All declarations, by operator name."""
-    for module in pkgutil.iter_modules(importlib.import_module(LAYERS).__path__):
+    """All declarations, by operator name. It imports every file of `layers/`."""
+    from pkgutil import iter_modules  # imported late: models need a few files only
+
+    for module in iter_modules(importlib.import_module(LAYERS).__path__):
         importlib.import_module(f"{LAYERS}.{module.name}")
     return REGISTRY
 
 
-@functools.cache
-def _import_installed() -> None:
-    """Import the modules with layers that installed packages name as entry points. Raises ModelError."""
-    from importlib import metadata  # imported late: only the layers of other domains need it
-
-    for entry in metadata.entry_points(group=LAYERS):
-        try:
-            entry.load()
-        except Exception as error:
-            raise ModelError(
-                f"the layers of an installed package cannot be imported from {entry.value}: {error}"
-            ) from error
+def _import_file_of(operator: str) -> None:
+    if operator in FILE_OF:
+        importlib.import_module(f"{LAYERS}.{FILE_OF[operator]}")
 
 
 def find_declaration(name: str) -> Declaration | None:
@@ -350,16 +350,21 @@ def find_declaration(name: str) -> Declaration | None:
 
     Raises ModelError if a package that names layers cannot be imported.
     """
-    found = registry().get(name)
-    if found is None and "::" in name:
-        _import_installed()
-        found = registry().get(name)
+    found = FOUND.get(name)
+    if found is None:
+        _import_file_of(name)
+        found = REGISTRY.get(name) or registry().get(name)
+        if found is None and "::" in name:
+            import_installed(LAYERS, "layers")
+            found = REGISTRY.get(name)
+        if found is not None:
+            FOUND[name] = found
     return found
 
 
 def declaration(name: str) -> Declaration:
     """The declaration of an operator. Raises ModelError."""
-    found = REGISTRY.get(name) or find_declaration(name)
+    found = find_declaration(name)
     if found is None:
         hint = ": import the file that declares it" if "::" in name else ""
         raise ModelError(f"there is no layer {name!r}{hint}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,6 +53,8 @@ def check_dims(model: str, inputs: Sequence[Declared], dims: Any) -> None:
     known = [*dict.fromkeys(name for value in inputs for name in dim_names(value) if name is not None)]
     unknown = [str(name) for name in dims if name not in known]
     if unknown:
+        from difflib import get_close_matches  # imported late: only this error needs it
+
         close = get_close_matches(unknown[0], known, 3)
         listed = f"its open dims are {', '.join(known)}" if known else "its inputs have fixed sizes"
         did = f"did you mean {' or '.join(close)}? " if close else ""

@@ -6,11 +6,11 @@ An epilogue is a fused chain of elementwise layers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from perframe.ir.declaration import declaration
 from perframe.ir.formula import keywords, name_in_text, translate
+from perframe.safety.records import dataclass
 
 FAMILIES = (
     "conv",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -18,6 +18,7 @@ from perframe.ir.shape_arithmetic import Values, numbers_of
 from perframe.ir.sizes.partial import Dim, PartialTensor, derived
 from perframe.ir.sizes.size import at_least, is_less, surely_less
 from perframe.ir.sizes.tables import remembered
+from perframe.safety.records import dataclass
 
 Ints = tuple[int, ...]
 MAX_PADDING = 2**30  # keeps indices into a padded input within int32, which kernels on a GPU use

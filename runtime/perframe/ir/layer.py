@@ -8,7 +8,7 @@ from typing import Any
 
 from perframe.errors import InferenceError, ModelError, PerframeError
 from perframe.ir.channels_last import Seen, channels_last_outputs
-from perframe.ir.declaration import REGISTRY, Declaration, Known, declaration
+from perframe.ir.declaration import FOUND, Declaration, Known, declaration
 from perframe.ir.epilogue import Stage
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import Array, DataType
@@ -309,7 +309,7 @@ class Layer:
     @property
     def declaration(self) -> Declaration:
         """The declaration of its operator."""
-        return REGISTRY.get(self.op) or declaration(self.op)  # plans ask for it ten times a layer
+        return FOUND.get(self.op) or declaration(self.op)  # plans ask for it ten times a layer
 
     @property
     def family(self) -> str:

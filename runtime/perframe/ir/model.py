@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from types import MappingProxyType
 from weakref import ref
 
@@ -247,6 +246,8 @@ class Model:
         made |= {value.name: value for value in self._outputs}
         unknown = [name for name in names if name not in made]
         if unknown:
+            from difflib import get_close_matches  # imported late: only this error needs it
+
             close = get_close_matches(unknown[0], list(made), 3)
             outputs = ", ".join(self.output_names)
             raise ModelError(

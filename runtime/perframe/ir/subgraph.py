@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from perframe.ir.layer import Layer, Value
 from perframe.ir.model import Model
+from perframe.safety.records import dataclass
 from perframe.tensor import Array
 
 

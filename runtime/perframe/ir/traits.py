@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from perframe.safety.records import dataclass
 
 FAMILIES_OF_NUMBERS = {"elementwise", "quantize", "random", "reduce", "requantize", "rotary", "select"}
 

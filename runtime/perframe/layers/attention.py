@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import floordiv
 from typing import Any, Literal
 
@@ -19,6 +18,7 @@ from perframe.ir.form import Counted
 from perframe.ir.geometry import Ints, View, row_major
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast, derived, dim_product
 from perframe.ir.sizes.size import specialized
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 _RULES = {"linear": (False, False), "gated": (True, False), "delta": (False, True), "gated_delta": (True, True)}

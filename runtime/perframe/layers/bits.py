@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.ir.declaration import Known, layer
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 _WIDTHS = {

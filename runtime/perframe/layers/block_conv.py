@@ -9,7 +9,6 @@ the sizes of one run would compile another kernel for those of the next.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from perframe.ir.attributes import Natural
@@ -18,6 +17,7 @@ from perframe.ir.geometry import window
 from perframe.ir.sizes.partial import PartialTensor, dim_product
 from perframe.layers.blocks import blocked, check_blocked, unblocked
 from perframe.layers.conv import Conv, Convolution, check_addend
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

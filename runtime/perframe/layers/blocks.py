@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import floordiv
 from typing import Any, Literal, TypeVar
 
@@ -18,6 +17,7 @@ from perframe.ir.declaration import Known, layer
 from perframe.ir.geometry import View
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived, dim_product
 from perframe.layers.move import view_in_order
+from perframe.safety.records import dataclass
 
 BLOCK = 4  # channels
 

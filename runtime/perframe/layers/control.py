@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
@@ -11,6 +10,7 @@ from perframe.ir.attributes import Flag, Natural
 from perframe.ir.declaration import layer
 from perframe.ir.geometry import Ints
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 

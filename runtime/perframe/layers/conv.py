@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
@@ -14,6 +13,7 @@ from perframe.ir.form import Counted
 from perframe.ir.geometry import NOT_SET, Ints, SlidingWindow, check_window, output_dims, window
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived, dim_product
 from perframe.ir.sizes.size import at_least
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

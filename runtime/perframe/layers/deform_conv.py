@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Extents, Pads, Positive
 from perframe.ir.declaration import Known, layer
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.layers.conv import Conv, Convolution
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from perframe.ir.declaration import Known, layer
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.sizes.size import specialized
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.ir.declaration import Known, layer
 from perframe.ir.geometry import Ints, collapse, row_major
 from perframe.ir.sizes.partial import Dim, PartialTensor, broadcast_dim
+from perframe.safety.records import dataclass
 
 _ELLIPSIS = "..."
 Term = tuple[str, ...]  # indices: letters, and "0", "1", ... for the dims of an ellipsis, counted from the last

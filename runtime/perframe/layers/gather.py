@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from perframe.ir.geometry import Ints, row_major
 from perframe.ir.shape_arithmetic import Values, numbers_of
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.ir.sizes.size import specialized
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

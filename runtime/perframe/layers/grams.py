@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from perframe.errors import InferenceError
@@ -13,6 +12,7 @@ from perframe.ir.attributes import Between, Natural, Positive
 from perframe.ir.declaration import Known, layer
 from perframe.ir.sizes.partial import Dim, PartialTensor
 from perframe.ir.sizes.size import at_least, at_most
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 

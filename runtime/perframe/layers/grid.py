@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from perframe.errors import InferenceError
@@ -13,6 +12,7 @@ from perframe.ir.declaration import Known, layer
 from perframe.ir.geometry import Ints
 from perframe.ir.shape_arithmetic import listed
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.safety.records import dataclass
 
 MODES = ("nearest", "linear", "cubic")
 PADDINGS = ("zeros", "border", "reflection")

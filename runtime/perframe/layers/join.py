@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from perframe.ir.form import Followed
 from perframe.ir.geometry import Ints
 from perframe.ir.shape_arithmetic import Values, numbers_of
 from perframe.ir.sizes.partial import Dim, PartialTensor, dim_sum
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

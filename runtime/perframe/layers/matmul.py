@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Flag
@@ -12,6 +11,7 @@ from perframe.ir.declaration import Known, layer
 from perframe.ir.form import Counted
 from perframe.ir.geometry import Ints, broadcast_strides, row_major
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, broadcast
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import floordiv
 from typing import Literal
 
@@ -23,6 +22,7 @@ from perframe.ir.sizes.partial import (
     dim_sum,
 )
 from perframe.ir.sizes.size import at_least, at_most
+from perframe.safety.records import dataclass
 
 # --- the same data with another shape ---
 

@@ -8,12 +8,12 @@ empty rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Flag
 from perframe.ir.declaration import Known, layer
 from perframe.ir.sizes.partial import Dim, PartialTensor
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 

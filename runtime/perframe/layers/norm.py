@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Positive
 from perframe.ir.declaration import Known, layer, normalize_axis
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

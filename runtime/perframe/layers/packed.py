@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, layer
 from perframe.ir.form import Bounded, Counted
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 PANEL = 16

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from perframe.errors import InferenceError
@@ -11,6 +10,7 @@ from perframe.ir.declaration import Known, layer, normalize_axis
 from perframe.ir.geometry import Ints
 from perframe.ir.shape_arithmetic import listed_of
 from perframe.ir.sizes.partial import Dim, PartialTensor, dim_sum
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
@@ -17,6 +16,7 @@ from perframe.ir.form import Bounded
 from perframe.ir.geometry import Ints, SlidingWindow, check_window, output_dims, row_major, window
 from perframe.ir.shape_arithmetic import listed
 from perframe.ir.sizes.partial import Dim, PartialTensor, derived
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 

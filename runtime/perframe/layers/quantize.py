@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
@@ -15,6 +14,7 @@ from perframe.ir.attributes import Flag, Natural
 from perframe.ir.declaration import Attributes, Known, layer, normalize_axis
 from perframe.ir.geometry import Ints
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 WHOLE_RANGES = {

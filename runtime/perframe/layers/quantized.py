@@ -8,7 +8,6 @@ clamped. `w_scale`, if present, is the scale of the weights, times that of the o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from perframe.ir.declaration import Known, attributes_of, layer
@@ -17,6 +16,7 @@ from perframe.ir.sizes.partial import PartialTensor
 from perframe.layers.conv import Conv, Convolution
 from perframe.layers.matmul import MatMul, Product
 from perframe.layers.quantize import WHOLE_RANGES
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 

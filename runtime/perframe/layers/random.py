@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Natural, Pads
 from perframe.ir.declaration import Known, layer
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 Key = tuple[int, int]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from perframe.errors import InferenceError
@@ -12,6 +11,7 @@ from perframe.ir.attributes import Between, Flag, Positive
 from perframe.ir.declaration import Declaration, Known, register
 from perframe.ir.epilogue import Stage
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, dim_product
+from perframe.safety.records import dataclass
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from perframe.ir.geometry import Ints, View, collapse, row_major
 from perframe.ir.shape_arithmetic import Values, each, numbers_of
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor
 from perframe.ir.vocabulary import abs, log, sqrt
+from perframe.safety.records import dataclass
 
 
 def identity(x: Any) -> Any:

@@ -7,13 +7,13 @@ of the output.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from perframe.errors import InferenceError
 from perframe.ir.declaration import Known, layer
 from perframe.ir.geometry import Ints
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from perframe.ir.shape_arithmetic import is_followed, numbers_of
 from perframe.ir.sizes.partial import Dim, PartialTensor, derived, dim_of
 from perframe.ir.sizes.size import specialized
 from perframe.ir.sizes.tables import remembered
+from perframe.safety.records import dataclass
 
 Coordinates = Literal[
     "asymmetric",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.ir.bounds import Bounds
@@ -11,6 +10,7 @@ from perframe.ir.declaration import Known, layer, normalize_axis
 from perframe.ir.form import Bounded
 from perframe.ir.geometry import row_major
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from perframe.errors import InferenceError
@@ -13,6 +12,7 @@ from perframe.ir.declaration import Known, layer
 from perframe.ir.form import Bounded
 from perframe.ir.geometry import Ints
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

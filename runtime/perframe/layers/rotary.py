@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Flag
 from perframe.ir.declaration import Known, layer
 from perframe.ir.geometry import Ints, broadcast_strides, collapse
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor, broadcast
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +17,7 @@ from perframe.ir.geometry import Ints, View, row_major
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.ir.sizes.size import specialized
 from perframe.layers.gather import Tuples, check_extent, tuples
+from perframe.safety.records import dataclass
 
 Reduction = Literal["none", "add", "mul", "max", "min"]
 

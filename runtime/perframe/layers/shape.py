@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from perframe.ir.sizes.partial import (
     number_of,
 )
 from perframe.ir.sizes.size import at_least, is_symbolic
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 _INT64 = DataType.INT64

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Flag
 from perframe.ir.declaration import Known, layer, normalize_axis
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor, derived
 from perframe.ir.sizes.size import at_least
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 

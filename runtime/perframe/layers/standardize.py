@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from perframe.errors import InferenceError
 from perframe.ir.attributes import Positive
 from perframe.ir.declaration import Known, layer, normalize_axis
 from perframe.ir.geometry import Ints, broadcast_strides, collapse
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 

@@ -11,9 +11,10 @@ from importlib.util import find_spec
 from itertools import cycle
 from types import ModuleType
 
-from perframe.errors import InputError, ModelError
+from perframe.errors import InputError
 from perframe.ir import Evaluate, Model
 from perframe.ir.inference import Inference
+from perframe.ir.installed import import_installed
 from perframe.ir.report import OptimizationReport, PassReport, noting
 from perframe.passes.guard import Guard
 from perframe.passes.lower.widen_halves import has_narrow_floats
@@ -103,6 +104,24 @@ PREPARATIONS = {
     "gpu_pixel": _SHADERS,
 }
 
+# passes that change no model without one of these operators: neither are they run there, nor are their files imported
+ONLY_WITH = {
+    "merge_slices": "Slice",
+    "simplify_dft": "DFT",
+    "recognise_shuffles": "Transpose",
+    "recognise_norms": "ReduceMean",
+    "recognise_rotations": "Concat",
+    "move_channels": "Transpose",
+    "fuse_padding": "Pad",
+    "fuse_transposes": "Transpose",
+    "fuse_scale": "Mul Div",
+    "einsum_products": "Einsum",
+    "keep_quantized": "QuantizeLinear",
+    "fuse_attention": "Softmax",
+    "pack_weights": "DequantizeLinear",
+    "fuse_excitation": "Mul",
+}
+
 # the preparations of a model that was loaded with optimize=False: they arrange data for kernels, and fuse nothing
 _ARRANGING = frozenset(
     {
@@ -147,20 +166,6 @@ def pass_names() -> list[str]:
 
 
 @functools.cache
-def _import_installed() -> None:
-    """Import the modules with passes that installed packages name as entry points. Raises ModelError."""
-    from importlib import metadata  # imported late: it takes as long as a tenth of perframe's import
-
-    for entry in metadata.entry_points(group=ENTRY_POINTS):
-        try:
-            entry.load()
-        except Exception as error:
-            raise ModelError(
-                f"the passes of an installed package cannot be imported from {entry.value}: {error}"
-            ) from error
-
-
-@functools.cache
 def module_of(name: str) -> ModuleType:
     """Import the module of one of perframe's passes. Raises LookupError."""
     for folder in _FOLDERS:
@@ -176,6 +181,12 @@ def load_pass(name: str) -> Pass:
         return _added[name][0]
     found: Pass = module_of(name).run
     return found
+
+
+def is_needed(name: str, model: Model) -> bool:
+    """Whether a pass may change a model, by its operators."""
+    wanted = ONLY_WITH.get(name)
+    return wanted is None or any(layer.op in wanted.split() for layer in model.layers)
 
 
 def preparations(model: Model, backend_type: str) -> Sequence[str]:
@@ -213,7 +224,7 @@ def prepare(model: Model, evaluate: Evaluate, backend_type: str, explain: bool =
         before = size = measure(prepared, closing) if explain else None
         for name in names:
             with noting() as refusals:
-                changes = guard.run(name, load_pass(name))
+                changes = guard.run(name, load_pass(name)) if is_needed(name, prepared) else 0
             if size is not None:
                 after = measure(prepared, closing) if changes else size
                 number = _changes(runs) + 1 if changes else 0
@@ -233,12 +244,12 @@ def optimize(
 ) -> OptimizationReport:
     """Run all passes until none changes the model, and verify it after each change.
 
-    Each pass runs at least once, in the bodies of branches and loops first. With `stop_after`, only that many runs of
-    passes change the model: halving the number repeatedly finds a pass that is at fault. With `explain` the report says
-    where each layer comes from, and counts multiply-adds after each pass. Returns the report, which `model.report`
-    keeps. Raises PassError if a pass fails.
+    Each pass runs at least once if the model's operators need it, in the bodies of branches and loops first. With
+    `stop_after`, only that many runs of passes change the model: halving the number repeatedly finds a pass that is at
+    fault. With `explain` the report says where each layer comes from, and counts multiply-adds after each pass. Returns
+    the report, which `model.report` keeps. Raises PassError if a pass fails.
     """
-    _import_installed()
+    import_installed(ENTRY_POINTS, "passes")
     names = pass_names()
     runs: list[PassReport] = []
     for layer in model.walk():
@@ -258,7 +269,7 @@ def optimize(
                 break
             progress(f"optimizes {len(model.layers)} layers: {name}", index / len(names))
             with noting() as refusals:
-                changes = guard.run(name, load_pass(name))
+                changes = guard.run(name, load_pass(name)) if is_needed(name, model) else 0
             idle, after = idle + 1, size
             if changes:
                 idle, number, after = 0, number + 1, measure(model, closing if explain else None)

@@ -14,14 +14,15 @@ def _fuse(model: Model, root: Layer, conv: Layer, bias: Value) -> int | str: ...
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from inspect import signature
 from itertools import permutations
 
 from perframe.errors import ModelError
 from perframe.ir import Evaluate, Layer, Model, Value
-from perframe.ir.declaration import find_declaration, registry
+from perframe.ir.declaration import REGISTRY, find_declaration
+from perframe.ir.index import FAMILIES, FILE_OF
 from perframe.ir.report import refuse
+from perframe.safety.records import dataclass
 
 Found = Mapping[str, Layer | Value]
 Rewrite = Callable[..., int | str]
@@ -79,9 +80,9 @@ class Op:
 
     def check(self) -> None:
         """Raise ModelError for an operator or a family that does not exist: the pattern would never match."""
-        families = {entry.family for entry in registry().values()}
+        families = FAMILIES | {entry.family for entry in REGISTRY.values()}
         for name in sorted(self.ops | self.families):
-            if name not in families and find_declaration(name) is None:
+            if name not in families and name not in FILE_OF and find_declaration(name) is None:
                 raise ModelError(f"a pattern names {name!r}, and there is no such operator or family")
         for part in self.inputs:
             if isinstance(part, Op):

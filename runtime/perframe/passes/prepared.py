@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.equality import signature
 from perframe.passes import prepare
 from perframe.passes.layout.grow_states import Growth, lay_out
+from perframe.safety.records import dataclass
 from perframe.tensor.locks import new_lock
 
 _lock = new_lock()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import perf_counter
+
+from perframe.safety.records import dataclass
 
 SMOOTHING = 0.3  # the weight of a new measurement in the expected time of a step
 FIRST_PARTS = 32  # the first submission of a step that has never run has 1/32 of its rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -15,6 +14,7 @@ from perframe.backends.protocol import Backend, Workspace
 from perframe.errors import InputError
 from perframe.plan.input_ring import InputRing
 from perframe.plan.segments import Segment, Transfer
+from perframe.safety.records import dataclass
 from perframe.tensor import Storage, Tensor, TensorShape
 from perframe.tensor.guarded import guard
 

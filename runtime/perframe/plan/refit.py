@@ -12,7 +12,6 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from perframe.backends.operand import Operand
@@ -26,6 +25,7 @@ from perframe.ir.sizes.trace import LEAST, Trace
 from perframe.plan.constants import ConstantPool, MissingConstant
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment
+from perframe.safety.records import dataclass
 from perframe.tensor import Storage, Tensor, TensorShape
 from perframe.tensor.locks import new_lock
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import perf_counter_ns
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import KEPT, Access, Backend, Measured, Program, Step, TimedProgram, TimedRun
 from perframe.plan.budget import Budget, Position, StepCosts, Stopwatch, Submission
+from perframe.safety.records import dataclass
 from perframe.tensor import BackendType, Storage
 from perframe.tensor.frames import WITHIN_A_MODEL, current_frame
 

@@ -1,1 +1,1 @@
-"""What protects a user from files of others: private caches, and names that are shown or become files."""
+"""The lowest floor: what protects a user from files of others, such as private caches and safe names, and records."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from typing import Any
 
@@ -13,12 +12,18 @@ pages: dict[str, Callable[[Any], str]] = {}
 
 def preformatted(text: str) -> str:
     """A text whose columns stay in place."""
-    return f'<pre style="line-height: 1.25; overflow-x: auto">{html.escape(text.rstrip())}</pre>'
+    return f'<pre style="line-height: 1.25; overflow-x: auto">{_escaped(text.rstrip())}</pre>'
 
 
 def framed(page: str) -> str:
     """A separate page within the cell. It can run its scripts, but not reach the notebook."""
     return (
-        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" style="width: 100%; height: 480px; '
+        f'<iframe srcdoc="{_escaped(page)}" sandbox="allow-scripts" style="width: 100%; height: 480px; '
         'border: 1px solid #8884; border-radius: 4px"></iframe>'
     )
+
+
+def _escaped(text: str) -> str:
+    from html import escape  # imported late: its table of entities takes as long as all of perframe's import
+
+    return escape(text)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from time import monotonic
+
+from perframe.safety.records import dataclass
 
 
 @dataclass

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from perframe.errors import ClosedError, InputError
 from perframe.tensor.arithmetic import NoArithmetic
-from perframe.tensor.drawing import drawn
 from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape
 from perframe.tensor.frames import BRIEF, current_frame
 from perframe.tensor.placing import places
@@ -337,6 +336,8 @@ class Tensor(NoArithmetic):
 
     def _repr_html_(self) -> str:
         """A small picture or a histogram, for notebooks. Blocks until the values exist."""
+        from perframe.tensor.drawing import drawn  # imported late: only notebooks need it
+
         if self._released or self._storage is None or not self._storage.is_open:
             return drawn(repr(self), np.empty(0))
         return drawn(repr(self), self.download_to_array())

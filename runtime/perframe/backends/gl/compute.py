@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, Self
@@ -32,6 +31,7 @@ from perframe.backends.precision import FULL, Precision
 from perframe.backends.refit import SizeMath
 from perframe.errors import BackendError
 from perframe.graphics.functions import delete, generate
+from perframe.safety.records import dataclass
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 
 if TYPE_CHECKING:

@@ -1,24 +1,25 @@
 """Adapters bring older forms of ONNX operators to the newest opset, and replace composites by other operators.
 
 An adapter changes the node, or returns the nodes that replace it. Each file holds a group of families.
+`importers/adapter_index.py` tells which files a model needs.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
-import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from perframe.importers.adapter_index import ADAPTERS
 from perframe.importers.onnx_node import Node, constant
 from perframe.importers.onnx_values import data_type
 
 Adapter = Callable[[Node], list[Node] | None]
 
-_ADAPTERS: dict[str, list[Adapter]] = {}
+_ADAPTERS: dict[str, list[partial[list[Node] | None]]] = {}
 
 # hints of old opsets to training frameworks; inference does not need them
 IGNORED_ATTRIBUTES = {"consumed_inputs"}
@@ -29,10 +30,14 @@ def adapter(*ops: str, before: int = 10**6) -> Callable[[Adapter], Adapter]:
 
     def declare(function: Adapter) -> Adapter:
         for op in ops:
-            _ADAPTERS.setdefault(op, []).append(lambda node: function(node) if node.opset < before else None)
+            _ADAPTERS.setdefault(op, []).append(partial(_adapted, function, before))
         return function
 
     return declare
+
+
+def _adapted(function: Adapter, before: int, node: Node) -> list[Node] | None:
+    return function(node) if node.opset < before else None
 
 
 def to_input(node: Node, attribute: str, position: int, dtype: Any = np.int64) -> None:
@@ -51,9 +56,10 @@ def to_data_types(node: Node, *names: str) -> None:
             node.attributes[name] = data_type(int(number))
 
 
-@functools.cache
-def adapters() -> Mapping[str, Sequence[Adapter]]:
-    """Return all adapters by operator, in the order in which they are declared."""
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
-    return _ADAPTERS
+@cache
+def adapters_of(op: str) -> Sequence[Adapter]:
+    """Return the adapters of an operator, in the order in which they are declared. It imports only their files."""
+    for stem, operators in ADAPTERS.items():
+        if op in operators.split():
+            import_module(f"{__name__}.{stem}")
+    return tuple(_ADAPTERS.get(op, ()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import TensorProto
 
 from perframe.importers.adapters import adapter, to_input
 from perframe.importers.onnx_node import Node, constant
@@ -181,8 +180,11 @@ def _cast(node: Node) -> None:
     to = node.attributes["to"]
     if isinstance(to, DataType):
         return
-    number = TensorProto.DataType.Value(to) if isinstance(to, str) else int(to)  # opset 1 named the type
-    node.attributes["to"] = data_type(number)
+    if isinstance(to, str):  # opset 1 named the type
+        from onnx import TensorProto  # imported late: files of opset 1 are rare
+
+        to = TensorProto.DataType.Value(to)
+    node.attributes["to"] = data_type(int(to))
 
 
 @adapter("CastLike")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import TensorProto
 
 from perframe.importers.adapters import adapter, to_data_types, to_input
 from perframe.importers.onnx_node import Node, constant
+from perframe.importers.onnx_values import FLOAT
 
 
 @adapter("TopK", before=10)
@@ -27,7 +27,7 @@ def _eye_like(node: Node) -> None:
 
 @adapter("HannWindow", "HammingWindow", "BlackmanWindow")
 def _window(node: Node) -> None:
-    node.attributes.setdefault("output_datatype", TensorProto.FLOAT)
+    node.attributes.setdefault("output_datatype", FLOAT)
     to_data_types(node, "output_datatype")
 
 

@@ -10,13 +10,13 @@ import functools
 import math
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import MissingExtraError, ModelError
+from perframe.safety.records import dataclass
 
 Array = NDArray[Any]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from perframe.importers.litert.table import table
+from perframe.safety.records import dataclass
 
 HEADERS = ("operator", "support", "group", "quantized values unchanged")
 # operators that the schema lists and that stand for no computation

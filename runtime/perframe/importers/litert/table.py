@@ -6,10 +6,10 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from perframe.importers.litert.node import LiteRTNode
 from perframe.ir import Value
+from perframe.safety.records import dataclass
 
 Results = Value | Sequence[Value]
 Adapter = Callable[[LiteRTNode], Results]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from perframe.errors import ModelError
 from perframe.importers.flatbuffer import FlatBuffer, TableReader
 from perframe.importers.sentis.kinds import DTYPES, NEWEST, OLDEST
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape
+from perframe.safety.records import dataclass
 from perframe.tensor import Array, DataType
 from perframe.tensor.checks import too_large
 

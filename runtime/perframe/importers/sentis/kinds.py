@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 OLDEST, NEWEST = 1, 8  # versions of the format

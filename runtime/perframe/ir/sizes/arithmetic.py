@@ -7,9 +7,9 @@ rows natively.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from perframe.ir.sizes.polynomials import Terms
+from perframe.safety.records import dataclass
 
 # the operation of a row (operation, a, b, c); a, b and c are the numbers of values
 MULTIPLY_ADD = 0  # a * b + c

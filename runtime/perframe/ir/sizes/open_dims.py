@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Any
+
+from perframe.safety.records import dataclass
 
 Shapes = Sequence[Sequence[int]]  # in the order of inputs
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from perframe.ir import Layer, Value
 from perframe.ir.arrangement import Arrangement, Part
 from perframe.ir.declaration import normalize_axis
 from perframe.ir.sizes.partial import Dim
 from perframe.passes.match import may_move, scalar
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from perframe.ir.declaration import normalize_axis
 from perframe.ir.epilogue import Stage
 from perframe.passes.fuse.arrange import origin
 from perframe.passes.match import all_float32, may_fold, scalar
+from perframe.safety.records import dataclass
 
 
 @dataclass

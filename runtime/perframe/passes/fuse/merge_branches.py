@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from perframe.ir import Layer, Model
 from perframe.ir.geometry import NOT_SET, Ints
 from perframe.passes.match import channel_affine, constant_of, in_float32, may_fold
 from perframe.passes.patterns import Op, Rules
+from perframe.safety.records import dataclass
 
 Array = NDArray[Any]
 AFFINE = ("BatchNormalization", "MultiplyAdd", "Mul")

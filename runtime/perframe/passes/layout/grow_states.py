@@ -5,12 +5,12 @@ out with that axis first. New elements then follow the old ones, and a run write
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from perframe.ir import Layer, Model, Value
 from perframe.ir.declaration import normalize_axis
 from perframe.ir.geometry import Ints
 from perframe.ir.sizes.partial import DynamicTensorShape
+from perframe.safety.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ factor and a quantization.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from perframe.passes.quantise.quantization import (
     whole_constant,
     whole_numbers,
 )
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 SUMS = 1 << 31  # the first number that int32 sums do not hold

@@ -6,7 +6,6 @@ column, or for all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from perframe.ir.report import refuse
 from perframe.layers.packed import WORD, in_panels, packed
 from perframe.passes.fuse.fuse_transposes import turns
 from perframe.passes.match import all_float32, constant_of, may_fold
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 # the bits of a code, and what is subtracted to make it signed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from perframe.ir import Layer, Model, Value
 from perframe.passes.match import constant_of, may_fold
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 BYTES = (DataType.UINT8, DataType.INT8)

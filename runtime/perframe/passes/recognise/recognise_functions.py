@@ -8,7 +8,7 @@ relative to their own size, in float64 too, and each layer must be needed: witho
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ import numpy as np
 from perframe.ir import Array, Evaluate, Layer, Model
 from perframe.ir.epilogue import Stage, apply
 from perframe.passes.recognise.regions import Region, agree, is_plain_formula, regions, replace_region, within
+from perframe.safety.records import dataclass
 
 FUNCTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("Gelu", {}),

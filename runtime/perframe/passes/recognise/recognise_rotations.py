@@ -37,8 +37,6 @@ class Found(NamedTuple):
 
 def run(model: Model, evaluate: Evaluate) -> int:
     """Replace, and return the number of rotations that were found."""
-    if not any(layer.op == "Concat" for layer in model.layers):
-        return 0
     replaced = 0
     for layer in model.walk():
         found = next(_rotations(layer), None)

@@ -6,13 +6,13 @@ Exporters spell a function such as Gelu in many ways. Its values on probes say w
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from perframe.errors import PerframeError
 from perframe.ir import Array, Evaluate, Layer, Model, Value
 from perframe.passes.match import scalar
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 MAX_LAYERS = 12  # of a region

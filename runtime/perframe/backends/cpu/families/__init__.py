@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -12,6 +11,7 @@ from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.errors import ModelError
 from perframe.ir.family_files import read_family
+from perframe.safety.records import dataclass
 
 Inputs = Sequence[Operand | None]
 Outputs = Sequence[Operand]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from perframe.backends.protocol import LayerLike
 from perframe.ir.geometry import SlidingWindow
 from perframe.ir.sizes.size import specialized
 from perframe.layers.conv import Convolution
+from perframe.safety.records import dataclass
 
 
 def compute(layer: LayerLike, form: Convolution, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from perframe.backends.protocol import LayerLike
 from perframe.ir.epilogue import apply, parameters
 from perframe.ir.sizes.size import at_least, at_most, is_less
 from perframe.layers.recurrent import Recurrence
+from perframe.safety.records import dataclass
 
 
 @dataclass

@@ -8,7 +8,6 @@ import math
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import LayerLike
 from perframe.ir.sizes.size import at_least
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 FEW_ROWS = 5  # with fewer rows, AMX does not pay

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from perframe.ir.epilogue import parameters
 from perframe.ir.geometry import SlidingWindow
 from perframe.ir.sizes.size import at_least, at_most, is_less, is_symbolic
 from perframe.layers.conv import Convolution
+from perframe.safety.records import dataclass
 
 Floats = NDArray[np.float32]
 

@@ -7,7 +7,6 @@ that differ only in names and weights (see `ir/equality.py`) have the same numbe
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from perframe.backends.operand import Make, Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.ir.equality import signature
 from perframe.ir.sizes.tables import look_up
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType, Storage
 
 # the origin of an operand: ("given", 0), ("given", 1, "panels"), ("made", 0), ("scratch", 0) or ("fixed", storage)

@@ -6,13 +6,13 @@ import math
 import sys
 from bisect import insort
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
 from perframe.errors import BackendError, InputError
 from perframe.ir.sizes.size import at_least, plain
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType, Storage
 from perframe.tensor.checks import machine_bytes
 from perframe.tensor.guarded import guard

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage
 from perframe.ir.sizes.size import plain
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 from perframe.tensor.storage import HostStorage, address_of
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
 
@@ -21,6 +20,7 @@ from perframe.backends.cpu.threads import helpers
 from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.protocol import TimedRun
 from perframe.ir.sizes.size import at_least, at_most, plain
+from perframe.safety.records import dataclass
 from perframe.tensor import HostStorage, Storage
 from perframe.tensor.storage import address_of
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from perframe.safety.records import dataclass
 
 _KINDS = {"vertex_shader": 0x8B31, "geometry_shader": 0x8DD9, "fragment_shader": 0x8B30, "source": 0x91B9}
 _COMPILED, _LINKED, _LOG_LENGTH, _KEEPS_BINARY = 0x8B81, 0x8B82, 0x8B84, 0x8257

@@ -9,7 +9,7 @@ import re
 import struct
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from string import Template
 from typing import Any, Literal, NamedTuple
@@ -22,6 +22,7 @@ from perframe.backends.gl.texels import SHEETS
 from perframe.errors import BackendError
 from perframe.ir.sizes.size import is_symbolic, plain
 from perframe.resources import resource
+from perframe.safety.records import dataclass
 
 Number = int | float
 Numbers = Number | Sequence[Number]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from perframe.backends.gl.lowering.steps import GPU_DTYPES, NARROW_FLOATS, Binding, Call, Tools
 from perframe.ir.family_files import read_family
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 

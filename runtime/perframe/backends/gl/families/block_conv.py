@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -35,6 +35,7 @@ from perframe.backends.gl.texels import SHEETS
 from perframe.ir.geometry import SlidingWindow
 from perframe.layers.block_conv import BlockConvolution
 from perframe.layers.blocks import BLOCK, IntoBlocks, blocks_of
+from perframe.safety.records import dataclass
 
 SHARED_WIDTHS, SHARED_STRIDES = (1, 3, 5, 7), (1, 2)  # of windows whose pixels share what they read of a line
 

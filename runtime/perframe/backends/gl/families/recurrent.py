@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from perframe.backends.operand import Operand
 from perframe.ir.sizes.size import specialized
 from perframe.layers.matmul import Product
 from perframe.layers.recurrent import Recurrence
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 _CELLS = {"RNN": 0, "GATES": 1, "GRU": 2, "LSTM": 3}  # what a kernel computes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from perframe.backends.gl.compile.variants import Choices
 from perframe.backends.gl.texels import SHEETS
 from perframe.backends.operand import Operand
 from perframe.layers.blocks import BLOCK, blocks_of
+from perframe.safety.records import dataclass
 
 SMALL_MAP = 128  # pixels of a result: half of a work group of 64 invocations would be idle along them
 # The loops of kernels over the weights, the outermost first.

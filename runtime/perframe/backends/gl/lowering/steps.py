@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy as np
@@ -24,6 +24,7 @@ from perframe.ir import epilogue
 from perframe.ir.family_files import own_shader
 from perframe.ir.geometry import SlidingWindow, in_dims
 from perframe.ir.sizes.size import is_symbolic, specialized
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType, Storage
 
 Array = NDArray[Any]

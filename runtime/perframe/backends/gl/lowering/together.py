@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from perframe.backends.gl.compile.program import Numbers, load_kernel
 from perframe.backends.gl.lowering.steps import NO_FUNCTIONS, Binding, Call, Functions, Tools
 from perframe.backends.operand import Operand
 from perframe.ir.family_files import own_shader
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 GROUP = 64  # invocations of a work group

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from perframe.backends.gl.compile.program import Shader
@@ -17,6 +16,7 @@ from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.operand import Array
 from perframe.backends.protocol import Step
 from perframe.ir.sizes.size import at_least, is_symbolic, plain
+from perframe.safety.records import dataclass
 from perframe.tensor import BackendType, DataType, Storage
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.precision import Precision
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType, Storage
 
 

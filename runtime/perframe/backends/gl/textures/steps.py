@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -20,6 +19,7 @@ from perframe.backends.gl.texels import SHEETS
 from perframe.backends.operand import Array, Operand
 from perframe.graphics.functions import get
 from perframe.graphics.state_tables import FRAMEBUFFER_SRGB
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
 _TEXTURE0, _DRAW_FRAMEBUFFER, _UNIFORM_BUFFER, _STORAGE_BUFFER = 0x84C0, 0x8CA9, 0x8A11, 0x90D2
