@@ -10,7 +10,6 @@ import functools
 import hashlib
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +83,8 @@ def beside(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that gets its place when the block ends. It leaves nothing behind if it cannot be written, or if
     another process has the old file open on Windows; then it raises OSError.
     """
+    import tempfile  # late: it takes long to import, and few starts write kernels
+
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         made = Path(file.name)
         try:
