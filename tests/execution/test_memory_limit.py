@@ -198,7 +198,7 @@ def test_steady_frames_never_ask_the_ledger(backend: str, plain: Any, monkeypatc
         def fail(*_: object) -> None:
             raise AssertionError("a steady frame allocates")
 
-        for name in ("add", "fits", "require", "next_use"):
+        for name in ("add", "fits", "require", "uses"):
             monkeypatch.setattr(ledger, name, fail)
         for _ in range(20):
             worker.schedule(x).peek_output().numpy()

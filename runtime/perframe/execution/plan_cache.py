@@ -7,22 +7,26 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from perframe.plan.plan import Plan
+from perframe.tensor.memory import ledger
 
 MAX_PLANS = 8  # of one part; the plan that was unused for longest is freed
 
 
 class PlanCache(OrderedDict[Any, Plan]):
-    """Plans by keys, the one that ran last at the end."""
+    """Plans by keys, the one that ran last at the end: that is `last`."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.last: Plan | None = None
         self.evicted: list[Plan] = []  # plans to free when their last runs are over
         self.is_fitting = False  # whether a plan may be getting other shapes, so that none may go
 
-    @property
-    def latest(self) -> Plan | None:
-        """The plan that ran last."""
-        return next(reversed(self.values()), None)
+    def use(self, key: Any, plan: Plan) -> None:
+        """Note that one of the plans runs, and not the last one."""
+        self.move_to_end(key)
+        if self.last is not None:
+            self.last.used = next(ledger.uses)
+        self.last = plan
 
     def spare(self, never_again: bool) -> Sequence[Plan]:
         """The plans that may get other shapes: the oldest, which would be freed, or all but the last if a set of input
@@ -37,12 +41,14 @@ class PlanCache(OrderedDict[Any, Plan]):
             del self[other]
         self.evicted = [evicted for evicted in self.evicted if evicted is not plan]
         self[key] = plan
+        self.use(key, plan)
         self.evict_old()
 
     def evict_all(self) -> None:
         """Evict all plans: the next run takes a template's plan, or is planned again."""
         self.evicted += self.values()
         self.clear()
+        self.last = None
 
     def evict_old(self) -> None:
         """Free the plan that was unused for longest once its runs are over. Never blocks."""
@@ -51,6 +57,11 @@ class PlanCache(OrderedDict[Any, Plan]):
         for plan in [plan for plan in self.evicted if not plan.is_busy]:
             self.evicted.remove(plan)
             plan.release()
+
+    def drop_last(self) -> None:
+        """Free the last plan, which never ran."""
+        self.popitem()[1].release()
+        self.last = next(reversed(self.values()), None)
 
     # --- memory ---
 
@@ -80,8 +91,7 @@ class PlanCache(OrderedDict[Any, Plan]):
 
     def held(self, seen: set[int]) -> tuple[int, int]:
         """The bytes of the plan that ran last, and of all others, apart from objects in `seen`."""
-        last = self.latest
-        first = 0 if last is None else last.held(seen)
+        first = 0 if self.last is None else self.last.held(seen)
         return first, sum(plan.held(seen) for plan in (*self.values(), *self.evicted))
 
     def release(self) -> None:
@@ -90,3 +100,4 @@ class PlanCache(OrderedDict[Any, Plan]):
             plan.release()
         self.clear()
         self.evicted.clear()
+        self.last = None

@@ -29,7 +29,6 @@ from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
 from perframe.tensor import Array, Tensor
 from perframe.tensor.collection import uncollected
-from perframe.tensor.memory import ledger
 
 log = logging.getLogger("perframe")
 NO_VALUES: Mapping[Value, Array] = MappingProxyType({})
@@ -113,8 +112,11 @@ class PlannedPart:
         """Return the plan for these inputs, bound to them. Raises MemoryLimitError, and then leaves all as it was."""
         for _ in range(2):
             try:
-                return self._bind(values, held)
+                plan = self._plan_for(values)
+                plan.bind(values, held, self._targets)
+                return plan
             except MemoryLimitError as error:  # its traceback holds memory, and goes with it
+                self._drop_new()
                 given = ", ".join(f"{name} {tuple(values[name].shape)}" for name in self._names)
                 failed = error.of(f"{self.model.name} with the inputs {given}")
             self._machine.host.wait_for_jobs()  # runs under way hold memory too
@@ -122,17 +124,13 @@ class PlannedPart:
                 pass
         raise failed
 
-    def _bind(self, values: Values, held: list[Tensor] | None) -> Plan:
-        made, plan = self._made_plans, self._plan_for(values)
-        try:
-            plan.bind(values, held, self._targets)
-        except MemoryLimitError:
-            if not plan.has_begun:
-                self._plans.popitem()[1].release()
-                if made != self._made_plans or not self._plans:
-                    self._constants.free_after(plan.constants)
-            raise
-        return plan
+    def _drop_new(self) -> None:
+        """Drop the last plan if it never ran, with the constants that are its alone."""
+        last = self._plans.last
+        if last is not None and not last.has_begun:
+            self._plans.drop_last()
+            if last.constants is not None or not self._plans:
+                self._constants.free_after(last.constants or 0)
 
     def hold(self, values: Values) -> None:
         """Replace arrays by tensors with copies of their values, if there is a plan for them: a run begins later, and
@@ -177,12 +175,9 @@ class PlannedPart:
         plan = self._plans.get(key)
         if self._to_trace is not None and (planned := plan or self.latest_plan) is not None:
             self._begin_tracing(planned)  # for a new shape too: a cache that grows never has the same one again
-        last = self._plans.latest
-        if plan is not last and last is not None:
-            last.used = ledger.next_use()
-            if plan is not None:
-                self._plans.move_to_end(key)
         if plan is not None:
+            if plan is not self._plans.last:
+                self._plans.use(key, plan)
             return plan
         return self._fitted(key, shapes) or self._keep(key, self._made(shapes, decisive), shapes)
 
@@ -332,7 +327,7 @@ class PlannedPart:
     @property
     def latest_plan(self) -> Plan | None:
         """The plan that ran last."""
-        return self._plans.latest
+        return self._plans.last
 
     def report(self, repeats: int) -> list[StepReport]:
         """The steps of the plan that ran last, each timed in `repeats` more runs. No run is under way."""

@@ -85,8 +85,8 @@ class Plan:
         self._written = dict(self._planned)  # the storages that steps write now
         self._earlier: list[Storage] = []  # those that earlier runs still write
         self.nanoseconds = 0  # the time that planning took
-        self.constants = 0  # the number of those that there were before it
-        self.used = 0  # when it ran last, as a count of `ledger.next_use`, once another plan has run
+        self.constants: int | None = None  # the number of those that there were before it was made
+        self.used = 0  # when it ran last, as a number of the ledger's `uses`, once another plan has run
         self.has_begun = False  # whether a run has begun
         self.fallbacks: Sequence[Fallback] = ()
 

@@ -11,6 +11,7 @@ import math
 import weakref
 from collections import deque
 from collections.abc import Iterable
+from itertools import count
 from numbers import Real
 from typing import Any, Protocol, Self
 
@@ -22,6 +23,8 @@ from perframe.tensor.locks import new_lock
 from perframe.tensor.protocol import Storage
 
 MEGABYTE = 1 << 20
+BYTE = np.dtype(np.uint8)
+MOST_CHANGES = 1000  # that wait to be summed up, without a limit
 
 
 class Holder(Protocol):
@@ -35,7 +38,7 @@ class Holder(Protocol):
 
     @property
     def oldest(self) -> int | None:
-        """When its oldest droppable plan ran, as a count of `next_use`; None if it can drop none in this thread."""
+        """When its oldest droppable plan ran, in `uses` of the ledger; None if it can drop none in this thread."""
 
     def drop_oldest(self) -> bool:
         """Drop that plan. Return whether there was one."""
@@ -48,17 +51,18 @@ class Ledger:
         self.holders: weakref.WeakSet[Holder] = weakref.WeakSet()
         self.limits: weakref.WeakSet[MemoryLimit] = weakref.WeakSet()
         self.least: float = math.inf  # the smallest limit
-        self.freed: deque[int] = deque()  # sizes that are not subtracted yet: any thread appends, at any time
+        self.changes: deque[int] = deque()  # to be summed up, negative if freed: any thread appends, at any time
+        self.uses = count()  # numbers that grow, to compare when plans were used
         self._held = 0
         self._lock = new_lock()
-        self._uses = 0
 
     @property
     def held(self) -> int:
         """The bytes held now."""
         with self._lock:
-            while self.freed:
-                self._held -= self.freed.popleft()
+            changes = self.changes
+            while changes:
+                self._held += changes.popleft()
             return self._held
 
     def fits(self, size: int) -> bool:
@@ -67,7 +71,9 @@ class Ledger:
 
     def add(self, size: int, purpose: str) -> None:
         """Count more bytes. Frees what it may if they do not fit. Raises MemoryLimitError."""
-        if not self._added(size):
+        if self.least == math.inf and len(self.changes) < MOST_CHANGES:
+            self.changes.append(size)
+        elif not self._added(size):
             self._make_room(size, purpose)
             if not self._added(size):  # another thread was faster
                 raise self._error(size, purpose)
@@ -77,17 +83,11 @@ class Ledger:
         if not self.fits(size):
             self._make_room(size, purpose)
 
-    def next_use(self) -> int:
-        """A number that grows with each call, to compare when plans were used."""
-        self._uses += 1
-        return self._uses
-
     def _added(self, size: int) -> bool:
         with self._lock:
-            if self.held + size > self.least:
-                return False
-            self._held += size
-            return True
+            fits = self.held + size <= self.least
+            self._held += fits * size
+            return fits
 
     def _make_room(self, size: int, purpose: str) -> None:
         """Free spare buffers, then plans in the order of their last use, then what only cycles of references hold."""
@@ -147,23 +147,23 @@ class Held:
 
     def __del__(self) -> None:
         if self.size:
-            ledger.freed.append(self.size)
+            ledger.changes.append(-self.size)
 
 
 class _CountedMemory(np.ndarray[Any, np.dtype[np.uint8]]):
     """Memory whose bytes count as held until the last view of it is gone."""
 
     def __del__(self) -> None:
-        ledger.freed.append(self.nbytes)
+        ledger.changes.append(-self.nbytes)
 
 
 def counted_memory(size: int) -> Array:
     """Return new memory whose bytes count. Use it through views alone. Raises MemoryLimitError, and MemoryError."""
     ledger.add(size, "host memory")
     try:
-        return _CountedMemory((size,), np.uint8)
+        return _CountedMemory(size, BYTE)
     except BaseException:
-        ledger.freed.append(size)
+        ledger.changes.append(-size)
         raise
 
 

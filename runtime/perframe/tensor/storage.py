@@ -17,7 +17,7 @@ from perframe.tensor.dtypes import Array, BackendType, DataType
 from perframe.tensor.guarded import guard, guarded_bytes
 from perframe.tensor.host_pending import HostPending
 from perframe.tensor.locks import new_lock
-from perframe.tensor.memory import Held, counted_bytes, counted_memory
+from perframe.tensor.memory import BYTE, Held, counted_bytes, counted_memory
 from perframe.tensor.protocol import Fence, Movable, Storage
 from perframe.tensor.snapshots import Snapshots
 
@@ -35,7 +35,7 @@ def aligned_bytes(size: int, counts: bool = True) -> tuple[NDArray[np.uint8], in
         raise BackendError(f"there is no memory for {size} bytes: run with smaller inputs") from None
     address = addressof(c_char.from_buffer(raw))  # type: ignore[arg-type]  # NumPy arrays are buffers
     start = -address % 64
-    return np.ndarray((size,), np.uint8, raw, start), address + start
+    return np.ndarray(size, BYTE, raw, start), address + start
 
 
 def address_of(array: Array) -> int:
