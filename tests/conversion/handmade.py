@@ -121,6 +121,7 @@ def safetensors() -> bytes:
     return struct.pack("<Q", len(header)) + header + bytes(24)
 
 
+ESTIMATOR = name("sklearn.linear_model._base", "LinearRegression") + b")\x81" + mapping({"coef_": number(3)}) + b"b"
 FILES: dict[str, tuple[str, bytes]] = {  # by the kind that they are: their names, and their content
     "exported_program": ("m.pt2", program()),
     "torchscript": ("m.pt", torch_archive(MODULE, **{"m/constants.pkl": b"", "m/code/__torch__.py": b""})),
@@ -130,6 +131,7 @@ FILES: dict[str, tuple[str, bytes]] = {  # by the kind that they are: their name
     "graph": ("m.pb", GRAPH),
     "keras": ("m.keras", zipped(KERAS, zipfile.ZIP_DEFLATED)),
     "hdf5": ("m.h5", HDF5),
+    "estimator": ("m.joblib", whole(ESTIMATOR)),
     "litert": ("m.tflite", bytes(4) + b"TFL3" + bytes(60)),
     "onnx": ("m.onnx", ONNX),
     "sentis": ("m.sentis", network()[0]),

@@ -16,6 +16,8 @@ from perframe.conversion.checkpoints import listing, pickled_tensors, safetensor
 from perframe.conversion.detection import detect
 from perframe.conversion.environments import clean_environment, environments_folder, python_for
 from perframe.conversion.options import (
+    SKLEARN,
+    TENSORFLOW,
     TORCH,
     WEIGHTS,
     InputShape,
@@ -34,6 +36,9 @@ Progress = Callable[[str, float], None]
 
 NAMES_SHOWN = 12  # of a pickle, in an error
 PROGRESS = "perframe-progress "  # begins a worker's line about its progress
+PICKLES = ("module", "estimator")  # the kinds that are not loaded without trust
+FRAMEWORKS = ("torch.", "sklearn.", "numpy.", "joblib.", "scipy.")  # whose names are shown last
+NEEDED = {TORCH: "PyTorch and onnxscript", TENSORFLOW: "TensorFlow and tf2onnx", SKLEARN: "scikit-learn and skl2onnx"}
 USUAL_NAMES = ("collections.", "builtins.set", "__builtin__.set", "torch._utils.", "torch.FloatStorage")
 ANSWER = {"inputs", "outputs", "opset", "with"}  # in the reply of a worker that wrote a file
 VALUES = "values.npz"
@@ -78,10 +83,10 @@ def convert(
     timeout: float = 1800.0,
     progress: Progress | None = None,
 ) -> Conversion:
-    """Convert a model file of PyTorch, TensorFlow, Keras, TensorFlow.js, LiteRT or Unity to ONNX. Blocks for minutes.
+    """Convert a file of PyTorch, TensorFlow, Keras, TensorFlow.js, scikit-learn, LiteRT or Unity to ONNX. Blocks.
 
     The content of `source` decides its kind; the page "Convert" lists the kinds. `target` ends with .onnx, .perframe
-    or .sentis, and is replaced when the new file is whole. PyTorch and TensorFlow run in a separate process: in the
+    or .sentis, and is replaced when the new file is whole. The frameworks run in a separate process: in the
     running Python if it has them, else in `python`, else in an environment that the first conversion makes in the cache
     folder.
 
@@ -162,12 +167,13 @@ def _convert_here(
 
 def _check_weights(found: SourceFile, trust: bool, builder: str | None) -> None:
     """Raise ConversionError for weights without a builder, and for a pickled module without trust."""
-    if found.kind.name == "module" and not trust:
+    if found.kind.name in PICKLES and not trust:
         names = [name for name in found.calls if not name.startswith(USUAL_NAMES)]
-        shown = ", ".join(sorted(names, key=lambda name: name.startswith("torch."))[:NAMES_SHOWN])
+        shown = ", ".join(sorted(names, key=lambda name: name.startswith(FRAMEWORKS))[:NAMES_SHOWN])
+        other = "" if found.kind.name != "module" else "; or save the network's state_dict, and give --builder"
         raise ConversionError(
             f"{found}. A pickle can run any code when it is loaded, so it is not loaded. This one imports {shown}. If "
-            "you trust where the file comes from, pass --trust; or save the network's state_dict, and give --builder"
+            f"you trust where the file comes from, pass --trust{other}"
         )
     if found.kind.name not in WEIGHTS:
         if builder is not None:
@@ -275,6 +281,6 @@ def _answer(
 
 def _advice(found: SourceFile, python: Path, lines: Sequence[str]) -> str:
     if any("ModuleNotFoundError" in line for line in lines):
-        framework = "PyTorch and onnxscript" if found.kind.framework == TORCH else "TensorFlow and tf2onnx"
-        return f"\n{python} needs {framework}; without --python an environment is made in {environments_folder()}"
+        needed = NEEDED[found.kind.framework]
+        return f"\n{python} needs {needed}; without --python an environment is made in {environments_folder()}"
     return ""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from perframe.conversion.archives import check_names, tar_names, zip_content, zip_entries
 from perframe.conversion.checkpoints import holds_module, pickled_tensors, safetensors_content, torch_pickle
+from perframe.conversion.estimators import estimator_pickle, is_estimator, is_packed
 from perframe.conversion.options import KINDS, SourceFile
 from perframe.errors import ConversionError, MissingFileError
 from perframe.files.container import looks_like
@@ -89,7 +90,9 @@ def _file(path: Path) -> SourceFile:
     if head[257:262] == b"ustar":
         return _tar(path)
     if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05":
-        return _pickle(path)
+        return _estimator(path) or _pickle(path)
+    if is_packed(head) and (found := _estimator(path)) is not None:
+        return found
     if head.lstrip()[:1] == b"{":
         return _json(path, size)
     return _message(path, size)
@@ -131,6 +134,11 @@ def _pickle(path: Path, entry: str = "") -> SourceFile:
         f"{path} is a PyTorch file without a network or named weights: save the network's state_dict, or export it "
         "with torch.export"
     )
+
+
+def _estimator(path: Path) -> SourceFile | None:
+    found = estimator_pickle(path)
+    return _source(path, "estimator", found.names) if found is not None and is_estimator(found) else None
 
 
 def _tar(path: Path) -> SourceFile:

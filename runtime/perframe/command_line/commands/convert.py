@@ -45,7 +45,7 @@ def convert(
     ] = None,
     python: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="A Python that has PyTorch and onnxscript, or TensorFlow and tf2onnx."),
+        typer.Option(metavar="PATH", help="A Python that has the framework and its exporter."),
     ] = None,
     timeout: Annotated[
         float, typer.Option(min=1, metavar="SECONDS", help="Time limit for the framework, in seconds.")
@@ -53,7 +53,7 @@ def convert(
     seed: Annotated[int, typer.Option(help="Random seed for the inputs of --verify.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Convert a file of PyTorch, TensorFlow, Keras, TensorFlow.js, LiteRT or Unity to ONNX.
+    """Convert a file of PyTorch, TensorFlow, Keras, TensorFlow.js, scikit-learn, LiteRT or Unity to ONNX.
 
     Their frameworks run in a Python that has them, or in an environment that is made once in the cache folder.
     """
