@@ -43,6 +43,7 @@ USUAL_NAMES = ("collections.", "builtins.set", "__builtin__.set", "torch._utils.
 ANSWER = {"inputs", "outputs", "opset", "with"}  # in the reply of a worker that wrote a file
 VALUES = "values.npz"
 LITERT = "litert"
+SIGNED = (LITERT, "saved_model")  # the kinds with several signatures
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def convert(
     builder: str | None = None,
     python: str | Path | None = None,
     timeout: float = 1800.0,
+    signature: str | None = None,
     progress: Progress | None = None,
 ) -> Conversion:
     """Convert a file of PyTorch, TensorFlow, Keras, TensorFlow.js, scikit-learn, LiteRT or Unity to ONNX. Blocks.
@@ -97,7 +99,8 @@ def convert(
 
     A pickle can run any code when it is loaded: `trust` allows that, and without it only weights are loaded. `verify`
     runs the framework and the new file on the same random inputs, and compares; see `Conversion.errors` and `agrees`.
-    `timeout` limits the framework's process, in seconds.
+    `timeout` limits the framework's process, in seconds. `signature` chooses what a LiteRT file or a SavedModel
+    computes, if it has several.
 
     Raises MissingFileError, ConversionError (a ModelError) for a file that cannot be converted, and InputError for a
     wrong argument.
@@ -113,8 +116,10 @@ def convert(
     found = detect(source)
     if found.path.resolve() == target.resolve():
         raise InputError(f"{target} is the file to convert: give another name for the result")
+    if signature is not None and found.kind.name not in SIGNED:
+        raise InputError(f"{found}: --signature is for LiteRT files and SavedModels")
     if not found.kind.framework:
-        return _convert_here(found, target, verify, seed, timeout, report)
+        return _convert_here(found, target, verify, seed, timeout, report, signature)
     _check_weights(found, trust, builder)
     request = {
         "kind": found.kind.name,
@@ -127,6 +132,7 @@ def convert(
         "builder": builder,
         "folder": os.getcwd(),
         "seed": seed,
+        "signature": signature,
     }
     chosen = python_for(found.kind.framework, found.kind.modules, python, report)
     with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent, ignore_cleanup_errors=True) as folder:
@@ -145,21 +151,28 @@ def convert(
 
 
 def _convert_here(
-    found: SourceFile, target: Path, verify: bool, seed: int, seconds: float, report: Progress
+    found: SourceFile,
+    target: Path,
+    verify: bool,
+    seed: int,
+    seconds: float,
+    report: Progress,
+    signature: str | None,
 ) -> Conversion:
     """Convert a file that perframe itself reads. LiteRT's own interpreter verifies its files, if it is installed."""
-    model = load(found.path, progress=report)
+    model = load(found.path, progress=report, signature=signature)
     save(model, target)
+    names = ([value.name for value in model.inputs], model.output_names)
     errors: Sequence[OutputError] = ()
     if verify and found.kind.name == LITERT and find_spec("ai_edge_litert") is not None:
         with TemporaryDirectory() as name:
             folder = Path(name)
             asked = {"path": str(found.path.resolve()), "seed": seed, "values": str(folder / VALUES)}
+            asked |= {"signature": signature, "inputs": names[0], "outputs": names[1]}
             _answer(found, Path(sys.executable), asked, folder, seconds, report)
             errors = verify_values(load(target), folder / VALUES)
     elif verify:
-        errors = verify_loaded(load(found.path, optimize=False), load(target), seed)
-    names = ([value.name for value in model.inputs], model.output_names)
+        errors = verify_loaded(load(found.path, optimize=False, signature=signature), load(target), seed)
     return Conversion(
         found.path, found.kind.name, target, *names, None, "perframe", target.stat().st_size, tuple(errors)
     )

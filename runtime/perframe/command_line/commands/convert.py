@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perframe.command_line.options import AsJson
+from perframe.command_line.options import AsJson, Signature
 from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say_json, table
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def convert(
         float, typer.Option(min=1, metavar="SECONDS", help="Time limit for the framework, in seconds.")
     ] = 1800.0,
     seed: Annotated[int, typer.Option(help="Random seed for the inputs of --verify.")] = 0,
+    signature: Signature = None,
     as_json: AsJson = False,
 ) -> None:
     """Convert a file of PyTorch, TensorFlow, Keras, TensorFlow.js, scikit-learn, LiteRT or Unity to ONNX.
@@ -73,6 +74,7 @@ def convert(
             builder=builder,
             python=python,
             timeout=timeout,
+            signature=signature,
             progress=progress,
         )
     if as_json:

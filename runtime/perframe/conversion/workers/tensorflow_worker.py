@@ -52,7 +52,11 @@ def load_saved_model(request):
         raise Refused(
             "it has no signatures: save it with tf.saved_model.save(..., signatures=...) or model.export(...)"
         )
-    chosen = "serving_default" if "serving_default" in signatures else next(iter(signatures))
+    chosen = request["signature"]
+    if chosen is None:
+        chosen = "serving_default" if "serving_default" in signatures else next(iter(signatures))
+    if chosen not in signatures:
+        raise Refused(f"it has no signature {chosen!r}; its signatures are {', '.join(signatures)}")
     signature = signatures[chosen]
     specs = signature.structured_input_signature[1]
     names = [*specs]
