@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from perframe.conversion.bundles import bundle_content
 from perframe.conversion.checkpoints import listing, pickled_tensors, safetensors_content, torch_pickle
 from perframe.conversion.detection import detect
 from perframe.conversion.environments import clean_environment, environments_folder, python_for
@@ -43,6 +44,7 @@ USUAL_NAMES = ("collections.", "builtins.set", "__builtin__.set", "torch._utils.
 ANSWER = {"inputs", "outputs", "opset", "with"}  # in the reply of a worker that wrote a file
 VALUES = "values.npz"
 LITERT = "litert"
+HDF5 = "hdf5"  # a network, or weights alone
 SIGNED = (LITERT, "saved_model")  # the kinds with several signatures
 
 
@@ -188,16 +190,17 @@ def _check_weights(found: SourceFile, trust: bool, builder: str | None) -> None:
             f"{found}. A pickle can run any code when it is loaded, so it is not loaded. This one imports {shown}. If "
             f"you trust where the file comes from, pass --trust{other}"
         )
-    if found.kind.name not in WEIGHTS:
-        if builder is not None:
-            raise InputError(f"{found}: --builder is for files that have weights and no network")
+    if builder is None and found.kind.name not in WEIGHTS:
         return
+    if found.kind.name not in (*WEIGHTS, HDF5):
+        raise InputError(f"{found}: --builder is for files that have weights and no network")
     if builder is None:
-        tensors = (
-            safetensors_content(found.path)
-            if found.kind.name == "safetensors"
-            else pickled_tensors(torch_pickle(found.path, _pickle_entry(found.path)).value, found.path)
-        )
+        if found.kind.name == "tf_checkpoint":
+            tensors = bundle_content(found.path)
+        elif found.kind.name == "safetensors":
+            tensors = safetensors_content(found.path)
+        else:
+            tensors = pickled_tensors(torch_pickle(found.path, _pickle_entry(found.path)).value, found.path)
         raise ConversionError(
             f"{found}. Name the function that makes the network: --builder module:function\n{listing(tensors)}"
         )

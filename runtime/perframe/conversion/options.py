@@ -125,6 +125,7 @@ KINDS = {
         FileKind("saved_model", "a TensorFlow SavedModel", TENSORFLOW),
         FileKind("graph", "a frozen TensorFlow graph", TENSORFLOW),
         FileKind("meta_graph", "a TensorFlow 1 graph with weights in a checkpoint beside it", TENSORFLOW),
+        FileKind("tf_checkpoint", "a TensorFlow checkpoint, which has weights and no network", TENSORFLOW),
         FileKind("keras", "a Keras model", TENSORFLOW),
         FileKind("hdf5", "a Keras model in HDF5", TENSORFLOW, ("h5py",)),
         FileKind("tfjs_graph", "a TensorFlow.js graph model", TENSORFLOW),
@@ -136,7 +137,7 @@ KINDS = {
         FileKind("perframe", "a model of perframe.save"),
     )
 }
-WEIGHTS = ("checkpoint", "safetensors")  # the kinds that have no network
+WEIGHTS = ("checkpoint", "safetensors", "tf_checkpoint")  # the kinds that have no network
 
 
 @dataclass(frozen=True)
