@@ -201,8 +201,10 @@ def _check_weights(found: SourceFile, trust: bool, builder: str | None) -> None:
             tensors = safetensors_content(found.path)
         else:
             tensors = pickled_tensors(torch_pickle(found.path, _pickle_entry(found.path)).value, found.path)
+        graph = Path(f"{found.path}.meta")
+        other = f", or give the .meta file {graph.name}, which has the network" if graph.is_file() else ""
         raise ConversionError(
-            f"{found}. Name the function that makes the network: --builder module:function\n{listing(tensors)}"
+            f"{found}. Name the function that makes the network: --builder module:function{other}\n{listing(tensors)}"
         )
     if not builder.partition(":")[0] or not builder.partition(":")[2]:
         raise InputError(f"--builder takes MODULE:FUNCTION, such as networks:make; {builder!r} is not that")
