@@ -47,7 +47,7 @@ WITHOUT_ZOO = any(find_spec(name) is None for name in ("timm", "torchvision", "t
 )
 OF_TORCH = ["functional/test_with_torch.py", "models/test_torch.py", "layers/test_contrib_models.py"]
 OF_THE_ZOO = ["models/test_architectures.py"]
-SLOW_FIXTURES = {"torch_python", "tensorflow_python"}
+SLOW_FIXTURES = {"torch_python", "tensorflow_python", "sklearn_python"}
 collect_ignore = [*(OF_TORCH if WITHOUT_TORCH else []), *(OF_THE_ZOO if WITHOUT_ZOO else [])]
 
 

@@ -38,6 +38,7 @@ _MODULE_OF = {
     "tune": "execution.tuning",
     "TextureConverter": "textures.converter",
     "TextureTransform": "textures.transform",
+    "MemoryLimit": "tensor.memory",
     "App": "host",
     "attach": "host.guest",
     "Frame": "host",
@@ -58,6 +59,7 @@ _MODULE_OF = {
     "BackendError": "errors",
     "FallbackError": "errors",
     "FormulaError": "errors",
+    "MemoryLimitError": "errors",
     "MissingExtraError": "errors",
     "MissingFileError": "errors",
     "MissingFolderError": "errors",
@@ -93,6 +95,7 @@ if TYPE_CHECKING:
     from perframe.errors import FormulaError as FormulaError
     from perframe.errors import InferenceError as InferenceError
     from perframe.errors import InputError as InputError
+    from perframe.errors import MemoryLimitError as MemoryLimitError
     from perframe.errors import MissingExtraError as MissingExtraError
     from perframe.errors import MissingFileError as MissingFileError
     from perframe.errors import MissingFolderError as MissingFolderError
@@ -128,6 +131,7 @@ if TYPE_CHECKING:
     from perframe.tensor import DataType as DataType
     from perframe.tensor import Tensor as Tensor
     from perframe.tensor import TensorShape as TensorShape
+    from perframe.tensor.memory import MemoryLimit as MemoryLimit
     from perframe.tensor.readback import Readback as Readback
     from perframe.textures.converter import TextureConverter as TextureConverter
     from perframe.textures.transform import TextureTransform as TextureTransform

@@ -108,6 +108,54 @@ class FallbackError(BackendError):
     """With `strict=True`, a layer cannot run on the requested backend. The error names the layer and the reason."""
 
 
+class HeldMemory(NamedTuple):
+    """The bytes that a worker, or another holder, holds.
+
+    `plan` is what its last run needs, `caches` what is kept for other input shapes and for readbacks, and `other` the
+    tensors and buffers that belong to no worker.
+    """
+
+    holder: str
+    weights: int = 0
+    plan: int = 0
+    caches: int = 0
+    states: int = 0
+    other: int = 0
+
+    @property
+    def total(self) -> int:
+        """The bytes of all kinds."""
+        return sum(self[1:])
+
+    def __str__(self) -> str:
+        kinds = [f"{name} {_mebibytes(size)}" for name, size in zip(self._fields[1:], self[1:], strict=True) if size]
+        return f"{self.holder}: {_mebibytes(self.total)} ({', '.join(kinds)})"
+
+
+class MemoryLimitError(PerframeError):
+    """What was asked for does not fit within `memory_mb`. Nothing was changed, and nothing of it is allocated.
+
+    `limit`, `requested` and `held` are bytes. `holders` lists who holds how many, the largest first.
+    """
+
+    def __init__(self, limit: int, requested: int, held: int, purpose: str, holders: Sequence[HeldMemory]) -> None:
+        self.limit, self.requested, self.held, self.purpose = limit, requested, held, purpose
+        self.holders = tuple(holders)
+        super().__init__(
+            f"{purpose}: {requested} bytes more do not fit beside the {held} that are held, since memory_mb allows "
+            f"{limit}. Release workers or tensors, use smaller inputs, or allow more. In MiB:\n"
+            + "\n".join(f"  {holder}" for holder in self.holders)
+        )
+
+    def of(self, purpose: str) -> MemoryLimitError:
+        """Return the error with a purpose that the user knows, before its own."""
+        return MemoryLimitError(self.limit, self.requested, self.held, f"{purpose}: {self.purpose}", self.holders)
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / (1 << 20):.2f}"
+
+
 class FormulaError(PerframeError):
     """A formula uses something that the formula compiler does not know. The error has the line number."""
 

@@ -48,6 +48,22 @@ def tensorflow_files(tensorflow_python: Path, tmp_path_factory: pytest.TempPathF
     return folder
 
 
+@pytest.fixture(scope="session")
+def sklearn_python() -> Path:
+    python = python_with("sklearn")
+    if python is None:
+        pytest.skip("no Python has scikit-learn and skl2onnx: set PERFRAME_SKLEARN_PYTHON to one that has")
+    return python
+
+
+@pytest.fixture(scope="session")
+def sklearn_files(sklearn_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of files that scikit-learn wrote."""
+    folder = tmp_path_factory.mktemp("sklearn_files")
+    write_files("sklearn", sklearn_python, folder)
+    return folder
+
+
 @pytest.fixture
 def by_torch(torch_python: Path, torch_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Convert:
     """Converts a file that PyTorch wrote, with verification. The current folder has the code of the networks."""

@@ -106,6 +106,34 @@ def part(number: int, content: bytes | int) -> bytes:
     return varint(number << 3 | 2) + varint(len(content)) + content
 
 
+# --- indexes of TensorFlow's checkpoints ---
+
+
+def bundle(entries: Mapping[str, bytes], end: bytes = bytes.fromhex("57fb808b247547db")) -> bytes:
+    """The index of a checkpoint: a table of two blocks, in which keys begin as the last one does."""
+
+    def block(pairs: Mapping[bytes, bytes]) -> bytes:
+        made, last = b"", b""
+        for key, value in pairs.items():
+            shared = next((at for at, (a, b) in enumerate(zip(key, last, strict=False)) if a != b), 0)
+            made += varint(shared) + varint(len(key) - shared) + varint(len(value)) + key[shared:] + value
+            last = key
+        return made + bytes(4) + (1).to_bytes(4, "little")
+
+    data = block({key.encode(): value for key, value in entries.items()})
+    index = block({b"~": varint(0) + varint(len(data))})
+    place = varint(len(data) + 5) + varint(len(index))
+    return data + bytes(5) + index + bytes(5) + (varint(0) + varint(0) + place).ljust(40, b"\0") + end
+
+
+def weight(*shape: int, dtype: int = 1) -> bytes:
+    """The entry of a tensor."""
+    return part(1, dtype) + part(2, b"".join(part(2, part(1, size)) for size in shape)) + part(5, 4)
+
+
+BUNDLE = bundle({"": part(1, 1), "_GRAPH": weight(dtype=7), "net/a": weight(3, 4), "net/b": weight(dtype=9)})
+
+
 NODE = part(1, b"x") + part(2, b"Placeholder")
 GRAPH = part(1, NODE) + part(1, part(1, b"y") + part(2, b"Relu") + part(3, b"x")) + part(4, part(1, 27))
 META_GRAPH = part(1, part(5, b"2.21.0")) + part(2, GRAPH) + part(3, part(1, b"save/Const:0"))
@@ -121,6 +149,7 @@ def safetensors() -> bytes:
     return struct.pack("<Q", len(header)) + header + bytes(24)
 
 
+ESTIMATOR = name("sklearn.linear_model._base", "LinearRegression") + b")\x81" + mapping({"coef_": number(3)}) + b"b"
 FILES: dict[str, tuple[str, bytes]] = {  # by the kind that they are: their names, and their content
     "exported_program": ("m.pt2", program()),
     "torchscript": ("m.pt", torch_archive(MODULE, **{"m/constants.pkl": b"", "m/code/__torch__.py": b""})),
@@ -130,14 +159,16 @@ FILES: dict[str, tuple[str, bytes]] = {  # by the kind that they are: their name
     "graph": ("m.pb", GRAPH),
     "keras": ("m.keras", zipped(KERAS, zipfile.ZIP_DEFLATED)),
     "hdf5": ("m.h5", HDF5),
+    "estimator": ("m.joblib", whole(ESTIMATOR)),
     "litert": ("m.tflite", bytes(4) + b"TFL3" + bytes(60)),
     "onnx": ("m.onnx", ONNX),
     "sentis": ("m.sentis", network()[0]),
+    "tf_checkpoint": ("w.index", BUNDLE),
     "saved_model": ("saved_model.pb", SAVED_MODEL),
     "meta_graph": ("m.ckpt.meta", META_GRAPH),
     "tfjs_graph": ("model.json", json.dumps(TFJS).encode()),
 }
-BESIDE = {"m.ckpt.index": b"", "a.bin": b""}
+BESIDE = {"m.ckpt.index": b"", "a.bin": b"", "w.data-00000-of-00001": b""}
 
 
 def written(folder: Path, kind: str, content: bytes | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""Pythons that have PyTorch or TensorFlow, and files that they write."""
+"""Pythons that have PyTorch, TensorFlow or scikit-learn, and files that they write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 def python_with(framework: str) -> Path | None:
-    """A Python that has a framework: this one, that of PERFRAME_TORCH_PYTHON or PERFRAME_TENSORFLOW_PYTHON, or one in
+    """A Python that has a framework: this one, that of PERFRAME_TORCH_PYTHON (or _TENSORFLOW_, _SKLEARN_), or one in
     the cache folder that `perframe convert` has made.
     """
     if all(find_spec(name) for name in MODULES[framework]):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from conversion.handmade import (
+    BUNDLE,
     FILES,
     GRAPH,
     KERAS,
@@ -20,6 +21,7 @@ from conversion.handmade import (
     SAVED_MODEL,
     TFJS,
     WEIGHTS,
+    bundle,
     legacy,
     mapping,
     name,
@@ -35,6 +37,7 @@ from conversion.handmade import (
     written,
     zipped,
 )
+from perframe.conversion.bundles import bundle_content
 from perframe.conversion.checkpoints import listing, pickled_tensors, torch_pickle
 from perframe.conversion.detection import detect
 from perframe.errors import ConversionError, MissingFileError
@@ -45,7 +48,7 @@ def test_content_tells_the_kind(tmp_path: Path, kind: str) -> None:
     assert detect(written(tmp_path, kind)).kind.name == kind
 
 
-@pytest.mark.parametrize("kind", sorted(FILES.keys() - {"saved_model", "meta_graph"}))
+@pytest.mark.parametrize("kind", sorted(FILES.keys() - {"saved_model", "meta_graph", "tf_checkpoint"}))
 def test_the_name_does_not_matter(tmp_path: Path, kind: str) -> None:
     path = written(tmp_path, kind)
     assert detect(path.rename(tmp_path / "model.bin")).kind.name == kind
@@ -143,7 +146,7 @@ WRONG = {
     "nested json": (b'{"a":' * 100_000, "text"),
     "page": (b"<html>", "failed download"),
     "pointer": (b"version https://git-lfs.github.com/spec/v1", "git lfs pull"),
-    "weights": (bytes(40) + bytes.fromhex("57fb808b247547db"), "give the .meta file"),
+    "weights": (bytes(40) + bytes.fromhex("57fb808b247547db"), "put model.bin.index and its .data files beside it"),
     "text graph": (b'node {\n name: "x"\n}', "text form"),
     "picture": (b"\x89PNG\r\n\x1a\n", "PNG"),
     "empty": (b"", "truncated"),
@@ -218,3 +221,33 @@ def test_missing_files(tmp_path: Path) -> None:
         detect(tmp_path / "m.pt")
     with pytest.raises((ConversionError, MissingFileError)):
         detect("a\0b")
+
+
+def test_what_the_index_of_a_checkpoint_lists(tmp_path: Path) -> None:
+    path = written(tmp_path, "tf_checkpoint")
+    found = detect(path)
+    assert found.path == tmp_path / "w" and detect(tmp_path / "w.data-00000-of-00001").path == found.path
+    assert listing(bundle_content(found.path)) == (
+        "It holds 2 tensors with 13 numbers:\n  net/a: float32 3×4\n  net/b: int64 scalar"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (BUNDLE[:-60] + BUNDLE[-48:], "is damaged"),
+        (BUNDLE[:4] + b"\xff" * 8 + BUNDLE[12:], "is damaged"),
+        (bundle({"net/a": b"\x12\xff"}), "is damaged: it is cut"),
+        (bytes(20) + BUNDLE[-8:], "is damaged"),
+    ],
+)
+def test_damaged_indexes(tmp_path: Path, content: bytes, said: str) -> None:
+    with pytest.raises(ConversionError, match=said):
+        detect(written(tmp_path, "tf_checkpoint", content))
+
+
+def test_a_checkpoint_needs_all_its_files(tmp_path: Path) -> None:
+    path = written(tmp_path, "tf_checkpoint")
+    (tmp_path / "w.data-00000-of-00001").unlink()
+    with pytest.raises(ConversionError, match=r"put w\.index and its \.data files beside it"):
+        detect(path)

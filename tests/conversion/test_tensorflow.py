@@ -80,3 +80,63 @@ def test_open_dims_get_names(by_tensorflow: Convert) -> None:
 def test_wrong_files_and_options(by_tensorflow: Convert, name: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConversionError, match=said):
         by_tensorflow(name, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "builder", "options"),
+    [
+        ("root.index", "make", {}),
+        ("trained-1.index", "make", {}),
+        ("trained-1.data-00000-of-00001", "make", {"dynamic": {"image": {0: "batch"}}}),
+        ("only.weights.h5", "make", {}),
+        ("product.index", "make_module", {"inputs": ["x:2x4"]}),
+        ("product.index", "make_with_inputs", {}),
+        ("named.index", "make_with_inputs", {}),
+    ],
+)
+def test_a_builder_gets_the_weights(
+    by_tensorflow: Convert,
+    tensorflow_files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    builder: str,
+    options: Any,
+) -> None:
+    monkeypatch.chdir(tensorflow_files)
+    made = by_tensorflow(name, builder=f"networks:{builder}", **options)
+    assert made.agrees and made.errors and made.kind == ("hdf5" if name.endswith("h5") else "tf_checkpoint")
+    if builder == "make":  # and not those with which it was made
+        image = np.random.default_rng(0).standard_normal((1, 8, 8, 3)).astype(np.float32)
+        (found,) = pf.run(made.target, {"image": image}).values()
+        (wanted,) = pf.run(by_tensorflow("model.keras", "whole.onnx").target, {"image": image}).values()
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+    if name == "named.index":
+        np.testing.assert_allclose(next(iter(pf.run(made.target, {"x": np.eye(2, 4, dtype=np.float32)}).values())), 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "builder", "said"),
+    [
+        ("root.index", "make_wrong", "do not fit the network of --builder networks:make_wrong"),
+        ("root.index", "make_less", "has 8 weights, and the network 2 variables"),
+        ("only.weights.h5", "make_wrong", "do not fit the network of --builder networks:make_wrong"),
+        ("named.index", "make_less", "it lacks .*, and has w beside"),
+        ("root.index", "make_nothing", "returned str, not a Keras model or a tf.Module"),
+        ("product.index", "make_module", "its inputs have no shapes: pass --input"),
+    ],
+)
+def test_weights_must_fit_the_network(
+    by_tensorflow: Convert, tensorflow_files: Path, monkeypatch: pytest.MonkeyPatch, name: str, builder: str, said: str
+) -> None:
+    monkeypatch.chdir(tensorflow_files)
+    with pytest.raises(ConversionError, match=said):
+        by_tensorflow(name, builder=f"networks:{builder}")
+
+
+def test_the_weights_of_a_checkpoint_are_listed(by_tensorflow: Convert) -> None:
+    """The index is read without TensorFlow."""
+    with pytest.raises(
+        ConversionError,
+        match=r"--builder module:function\nIt holds 16 tensors with 300 numbers:\n  _operations/1/_kernel: float32 3",
+    ):
+        by_tensorflow("root.index")

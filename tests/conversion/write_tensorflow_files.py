@@ -24,6 +24,63 @@ def network() -> tf.keras.Model:
     return tf.keras.Model(image, layers.Dense(5, name="scores")(found))
 
 
+NETWORKS = """
+import tensorflow as tf
+from tensorflow.keras import layers
+
+
+def make(classes=5):
+    image = tf.keras.Input((8, 8, 3), name="image")
+    found = layers.Conv2D(4, 3, padding="same", activation="relu")(image)
+    found = layers.BatchNormalization()(found)
+    found = layers.GlobalAveragePooling2D()(found)
+    return tf.keras.Model(image, layers.Dense(classes, name="scores")(found))
+
+
+def make_wrong():
+    return make(6)
+
+
+def make_less():
+    image = tf.keras.Input((8, 8, 3), name="image")
+    return tf.keras.Model(image, layers.Conv2D(4, 3, padding="same", activation="relu")(image))
+
+
+def make_nothing():
+    return "a text"
+
+
+class Product(tf.Module):
+    def __init__(self):
+        self.w = tf.Variable(tf.zeros((4, 3)), name="w")
+
+    def __call__(self, x):
+        return x @ self.w
+
+
+def make_module():
+    return Product()
+
+
+def make_with_inputs():
+    return Product(), (tf.zeros((2, 4)),)
+"""
+
+
+def write_weights(folder: Path, model: tf.keras.Model) -> None:
+    """Checkpoints of objects under several names, and one by the names of variables, as TensorFlow 1 wrote."""
+    (folder / "networks.py").write_text(NETWORKS)
+    tf.train.Checkpoint(model).write(str(folder / "root"))
+    tf.train.Checkpoint(net=model, step=tf.Variable(3), optimizer=model.optimizer).save(str(folder / "trained"))
+    module = tf.Module()
+    module.w = tf.Variable(np.random.default_rng(1).standard_normal((4, 3)).astype(np.float32), name="w")
+    tf.train.Checkpoint(module=module).write(str(folder / "product"))
+    with tf.Graph().as_default(), v1.Session() as session:
+        variable = v1.get_variable("w", initializer=np.ones((4, 3), np.float32))
+        session.run(v1.global_variables_initializer())
+        v1.train.Saver([variable]).save(session, str(folder / "named"), write_meta_graph=False)
+
+
 def write_tensorflow_1(folder: Path) -> None:
     """A graph with its checkpoint, and the same graph with constants in place of variables."""
     graph = tf.Graph()
@@ -98,6 +155,7 @@ def main(folder: Path) -> None:
     lambda_layer = tf.keras.Sequential([tf.keras.Input((3,)), layers.Lambda(lambda x: x * 2)])
     lambda_layer.save(folder / "lambda.keras")
     (folder / "model.tflite").write_bytes(tf.lite.TFLiteConverter.from_keras_model(model).convert())
+    write_weights(folder, model)
     write_tensorflow_1(folder)
     write_layers_of_tfjs(folder / "tfjs_layers", model)
 

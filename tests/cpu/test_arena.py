@@ -13,7 +13,7 @@ import perframe as pf
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.program import arena as arenas
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
-from perframe.execution.planned_part import MAX_PLANS
+from perframe.execution.plan_cache import MAX_PLANS
 from perframe.plan.refit import FittedPlan
 from perframe.tensor import DataType
 from perframe.testing.checks import trace

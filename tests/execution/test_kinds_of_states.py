@@ -152,7 +152,7 @@ def test_states_that_layers_on_the_host_make(backend: str) -> None:
 
 
 def test_an_evicted_plan_does_not_take_the_state_with_it(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("perframe.execution.planned_part.MAX_PLANS", 1)
+    monkeypatch.setattr("perframe.execution.plan_cache.MAX_PLANS", 1)
     graph = pf.FunctionalGraph()
     x, total = graph.add_input("float32", ("n",), "x"), graph.add_input("float32", (1,), "total")
     model = graph.compile(next=total + F.reduce_sum(x, 0, True))

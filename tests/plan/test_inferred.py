@@ -22,7 +22,7 @@ from perframe.ir.sizes.partial import Dim, DynamicTensorShape, PartialTensor
 from perframe.ir.sizes.size import is_symbolic
 from perframe.passes import optimize
 from perframe.tensor import DataType
-from small import specs
+from small import load, node, specs
 
 INT64 = DataType.INT64
 NAMES = ("n", "m", None)
@@ -249,3 +249,25 @@ def test_inferred_values_are_computed_values(data: st.DataObject) -> None:
         assert made[name].shape == truth[name].shape
         if truth[name].value is not None:
             np.testing.assert_array_equal(made[name], truth[name].value, str(name))
+
+
+@pytest.mark.parametrize(
+    ("op", "given", "size", "claim"),
+    [
+        ("Neg", "s", 1, None),  # -n is -1 for one element: that asks for the rest
+        ("Sub", "one s", 2, None),
+        ("Sub", "s three", 2, None),
+        ("Add", "s one", 2, "n + 1"),  # never negative
+    ],
+)
+def test_a_target_that_may_ask_for_the_rest_is_unknown(op: str, given: str, size: int, claim: str | None) -> None:
+    model = load(
+        [node("Shape", "x", "s"), node(op, given, "t"), node("Reshape", "x t", "y")],
+        {"x": ["n"]},
+        constants={"one": np.array([1]), "three": np.array([3])},
+        optimize=False,
+    )
+    assert specs(model)["y"].shape == (claim,)
+    if claim is None:
+        x = np.arange(size, dtype=np.float32)
+        np.testing.assert_array_equal(pf.run(model, {"x": x})["y"], x)

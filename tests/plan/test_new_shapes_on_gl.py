@@ -167,7 +167,7 @@ def test_a_released_plan_is_made_again(backend: str) -> None:
         for height in (32, 36):
             check(worker, model, 1, 3, height, 32)
             part.evict_all()
-            part._evict_old()
+            part._plans.evict_old()
         check(worker, model, 1, 3, 40, 32)
         report = worker.report(repeats=1)
         assert report and all(step.seconds is not None for step in report)

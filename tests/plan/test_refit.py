@@ -120,9 +120,9 @@ def test_no_plan_waits_for_the_runs_of_others() -> None:
             worker.schedule(np.zeros((rows, 4), np.float32))
         assert not readback.done
         (part,) = worker.parts.planned_parts()
-        assert len(part._plans) == 8 and len(part._evicted) == 20
+        assert len(part._plans) == 8 and len(part._plans.evicted) == 20
         gate.set()
         np.testing.assert_array_equal(readback.result(wait=True), 0.25)
         worker.peek_output().download_to_array()
         worker.schedule(np.zeros((30, 4), np.float32))
-        assert len(part._evicted) <= 1
+        assert len(part._plans.evicted) <= 1

@@ -94,6 +94,10 @@ class Program(Protocol):
     def __len__(self) -> int:
         """The number of steps."""
 
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of its numbers that count as held."""
+
     def replace(self, planned: Storage, new: Storage) -> None:
         """Use `new` instead of the plan's storage `planned`.
 
@@ -211,7 +215,12 @@ class Workspace(Protocol):
         """Called when the steps of all layers are made and no program is: storage may still move."""
 
     def begin(self) -> None:
-        """Called when the plan's first run begins, and no run of another plan is under way."""
+        """Called when the plan's first run begins, and no run of another plan is under way. Raises MemoryLimitError if
+        there is no room, and changes nothing.
+        """
+
+    def held(self) -> list[tuple[int, int]]:
+        """The bytes held for the plan's values, by the ids of what holds them: plans share it."""
 
     def release(self) -> None:
         """Free the storage that belongs to the plan alone."""
@@ -289,6 +298,15 @@ class Backend(Protocol):
 
     def free_dropped(self) -> None:
         """Free dropped objects without waiting: GL keeps an object until the GPU has finished with it."""
+
+    def free_spare(self) -> None:
+        """Free dropped objects, and buffers that are kept only to be used again. Does nothing in another thread than
+        the context's.
+        """
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this thread may free the backend's memory: a GL context belongs to one thread."""
 
 
 @runtime_checkable

@@ -70,6 +70,7 @@ def loaded_model(
     optimize: bool = True,
     dims: Mapping[str, int] | None = None,
     stop_after: int | None = None,
+    signature: str | None = None,
 ) -> Model:
     """Find a model by name and load it, with a bar on a terminal. Raises ModelError."""
     from perframe.command_line.options import given_key
@@ -78,7 +79,9 @@ def loaded_model(
 
     source = named_model(name, seed)
     with progress_bar() as progress:
-        model = load(source, optimize, dims, progress=progress, stop_after=stop_after, key=given_key())
+        model = load(
+            source, optimize, dims, progress=progress, stop_after=stop_after, key=given_key(), signature=signature
+        )
     if isinstance(source, bytes):
         model.name = name
     return model

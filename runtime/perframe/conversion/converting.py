@@ -12,10 +12,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from perframe.conversion.bundles import bundle_content
 from perframe.conversion.checkpoints import listing, pickled_tensors, safetensors_content, torch_pickle
 from perframe.conversion.detection import detect
 from perframe.conversion.environments import clean_environment, environments_folder, python_for
 from perframe.conversion.options import (
+    SKLEARN,
+    TENSORFLOW,
     TORCH,
     WEIGHTS,
     InputShape,
@@ -34,10 +37,15 @@ Progress = Callable[[str, float], None]
 
 NAMES_SHOWN = 12  # of a pickle, in an error
 PROGRESS = "perframe-progress "  # begins a worker's line about its progress
+PICKLES = ("module", "estimator")  # the kinds that are not loaded without trust
+FRAMEWORKS = ("torch.", "sklearn.", "numpy.", "joblib.", "scipy.")  # whose names are shown last
+NEEDED = {TORCH: "PyTorch and onnxscript", TENSORFLOW: "TensorFlow and tf2onnx", SKLEARN: "scikit-learn and skl2onnx"}
 USUAL_NAMES = ("collections.", "builtins.set", "__builtin__.set", "torch._utils.", "torch.FloatStorage")
 ANSWER = {"inputs", "outputs", "opset", "with"}  # in the reply of a worker that wrote a file
 VALUES = "values.npz"
 LITERT = "litert"
+HDF5 = "hdf5"  # a network, or weights alone
+SIGNED = (LITERT, "saved_model")  # the kinds with several signatures
 
 
 @dataclass(frozen=True)
@@ -76,12 +84,13 @@ def convert(
     builder: str | None = None,
     python: str | Path | None = None,
     timeout: float = 1800.0,
+    signature: str | None = None,
     progress: Progress | None = None,
 ) -> Conversion:
-    """Convert a model file of PyTorch, TensorFlow, Keras, TensorFlow.js, LiteRT or Unity to ONNX. Blocks for minutes.
+    """Convert a file of PyTorch, TensorFlow, Keras, TensorFlow.js, scikit-learn, LiteRT or Unity to ONNX. Blocks.
 
     The content of `source` decides its kind; the page "Convert" lists the kinds. `target` ends with .onnx, .perframe
-    or .sentis, and is replaced when the new file is whole. PyTorch and TensorFlow run in a separate process: in the
+    or .sentis, and is replaced when the new file is whole. The frameworks run in a separate process: in the
     running Python if it has them, else in `python`, else in an environment that the first conversion makes in the cache
     folder.
 
@@ -92,7 +101,8 @@ def convert(
 
     A pickle can run any code when it is loaded: `trust` allows that, and without it only weights are loaded. `verify`
     runs the framework and the new file on the same random inputs, and compares; see `Conversion.errors` and `agrees`.
-    `timeout` limits the framework's process, in seconds.
+    `timeout` limits the framework's process, in seconds. `signature` chooses what a LiteRT file or a SavedModel
+    computes, if it has several.
 
     Raises MissingFileError, ConversionError (a ModelError) for a file that cannot be converted, and InputError for a
     wrong argument.
@@ -108,8 +118,10 @@ def convert(
     found = detect(source)
     if found.path.resolve() == target.resolve():
         raise InputError(f"{target} is the file to convert: give another name for the result")
+    if signature is not None and found.kind.name not in SIGNED:
+        raise InputError(f"{found}: --signature is for LiteRT files and SavedModels")
     if not found.kind.framework:
-        return _convert_here(found, target, verify, seed, timeout, report)
+        return _convert_here(found, target, verify, seed, timeout, report, signature)
     _check_weights(found, trust, builder)
     request = {
         "kind": found.kind.name,
@@ -122,6 +134,7 @@ def convert(
         "builder": builder,
         "folder": os.getcwd(),
         "seed": seed,
+        "signature": signature,
     }
     chosen = python_for(found.kind.framework, found.kind.modules, python, report)
     with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent, ignore_cleanup_errors=True) as folder:
@@ -140,21 +153,28 @@ def convert(
 
 
 def _convert_here(
-    found: SourceFile, target: Path, verify: bool, seed: int, seconds: float, report: Progress
+    found: SourceFile,
+    target: Path,
+    verify: bool,
+    seed: int,
+    seconds: float,
+    report: Progress,
+    signature: str | None,
 ) -> Conversion:
     """Convert a file that perframe itself reads. LiteRT's own interpreter verifies its files, if it is installed."""
-    model = load(found.path, progress=report)
+    model = load(found.path, progress=report, signature=signature)
     save(model, target)
+    names = ([value.name for value in model.inputs], model.output_names)
     errors: Sequence[OutputError] = ()
     if verify and found.kind.name == LITERT and find_spec("ai_edge_litert") is not None:
         with TemporaryDirectory() as name:
             folder = Path(name)
             asked = {"path": str(found.path.resolve()), "seed": seed, "values": str(folder / VALUES)}
+            asked |= {"signature": signature, "inputs": names[0], "outputs": names[1]}
             _answer(found, Path(sys.executable), asked, folder, seconds, report)
             errors = verify_values(load(target), folder / VALUES)
     elif verify:
-        errors = verify_loaded(load(found.path, optimize=False), load(target), seed)
-    names = ([value.name for value in model.inputs], model.output_names)
+        errors = verify_loaded(load(found.path, optimize=False, signature=signature), load(target), seed)
     return Conversion(
         found.path, found.kind.name, target, *names, None, "perframe", target.stat().st_size, tuple(errors)
     )
@@ -162,25 +182,29 @@ def _convert_here(
 
 def _check_weights(found: SourceFile, trust: bool, builder: str | None) -> None:
     """Raise ConversionError for weights without a builder, and for a pickled module without trust."""
-    if found.kind.name == "module" and not trust:
+    if found.kind.name in PICKLES and not trust:
         names = [name for name in found.calls if not name.startswith(USUAL_NAMES)]
-        shown = ", ".join(sorted(names, key=lambda name: name.startswith("torch."))[:NAMES_SHOWN])
+        shown = ", ".join(sorted(names, key=lambda name: name.startswith(FRAMEWORKS))[:NAMES_SHOWN])
+        other = "" if found.kind.name != "module" else "; or save the network's state_dict, and give --builder"
         raise ConversionError(
             f"{found}. A pickle can run any code when it is loaded, so it is not loaded. This one imports {shown}. If "
-            "you trust where the file comes from, pass --trust; or save the network's state_dict, and give --builder"
+            f"you trust where the file comes from, pass --trust{other}"
         )
-    if found.kind.name not in WEIGHTS:
-        if builder is not None:
-            raise InputError(f"{found}: --builder is for files that have weights and no network")
+    if builder is None and found.kind.name not in WEIGHTS:
         return
+    if found.kind.name not in (*WEIGHTS, HDF5):
+        raise InputError(f"{found}: --builder is for files that have weights and no network")
     if builder is None:
-        tensors = (
-            safetensors_content(found.path)
-            if found.kind.name == "safetensors"
-            else pickled_tensors(torch_pickle(found.path, _pickle_entry(found.path)).value, found.path)
-        )
+        if found.kind.name == "tf_checkpoint":
+            tensors = bundle_content(found.path)
+        elif found.kind.name == "safetensors":
+            tensors = safetensors_content(found.path)
+        else:
+            tensors = pickled_tensors(torch_pickle(found.path, _pickle_entry(found.path)).value, found.path)
+        graph = Path(f"{found.path}.meta")
+        other = f", or give the .meta file {graph.name}, which has the network" if graph.is_file() else ""
         raise ConversionError(
-            f"{found}. Name the function that makes the network: --builder module:function\n{listing(tensors)}"
+            f"{found}. Name the function that makes the network: --builder module:function{other}\n{listing(tensors)}"
         )
     if not builder.partition(":")[0] or not builder.partition(":")[2]:
         raise InputError(f"--builder takes MODULE:FUNCTION, such as networks:make; {builder!r} is not that")
@@ -275,6 +299,6 @@ def _answer(
 
 def _advice(found: SourceFile, python: Path, lines: Sequence[str]) -> str:
     if any("ModuleNotFoundError" in line for line in lines):
-        framework = "PyTorch and onnxscript" if found.kind.framework == TORCH else "TensorFlow and tf2onnx"
-        return f"\n{python} needs {framework}; without --python an environment is made in {environments_folder()}"
+        needed = NEEDED[found.kind.framework]
+        return f"\n{python} needs {needed}; without --python an environment is made in {environments_folder()}"
     return ""

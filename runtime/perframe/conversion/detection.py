@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import re
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from perframe.conversion.archives import check_names, tar_names, zip_content, zip_entries
+from perframe.conversion.bundles import TABLE_END, bundle_content
 from perframe.conversion.checkpoints import holds_module, pickled_tensors, safetensors_content, torch_pickle
+from perframe.conversion.estimators import estimator_pickle, is_estimator, is_packed
+from perframe.conversion.messages import TEXT, VARINT, Field, fields
 from perframe.conversion.options import KINDS, SourceFile
 from perframe.errors import ConversionError, MissingFileError
 from perframe.files.container import looks_like
@@ -19,7 +23,6 @@ from perframe.importers.formats import is_litert, is_sentis, what_it_is
 
 MESSAGE = 1 << 20  # bytes at the beginning of a protobuf message that tell its kind
 MAX_JSON = 512 << 20  # bytes
-TABLE_END = bytes.fromhex("57fb808b247547db")  # of the index of a TensorFlow checkpoint
 KERAS_ENTRIES = {"config.json", "metadata.json", "model.weights.h5"}
 LEGACY_TAR = {"pickle", "storages", "tensors"}
 MAX_GRAPH = 512 << 20  # bytes
@@ -28,8 +31,6 @@ _ATTRIBUTE = re.compile(r"(?<!\d)\.|\.(?![\de])")
 _CALL = re.compile(r"\b([a-z_]\w*)\s*\(")
 _SYMBOL = re.compile(r"\bSymbol\('\w+'", re.ASCII)  # as SymPy writes a variable
 _FUNCTIONS = {"floor", "ceiling", "sqrt", "abs", "exp", "log", "sin", "cos", "tan"}
-MOST_FIELDS = 64  # that are looked at
-_VARINT, _FIXED64, _TEXT, _FIXED32 = 0, 1, 2, 5
 _OPERATOR = re.compile(rb"[A-Za-z_>][A-Za-z0-9_>./\-]{0,200}")
 
 
@@ -89,7 +90,9 @@ def _file(path: Path) -> SourceFile:
     if head[257:262] == b"ustar":
         return _tar(path)
     if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05":
-        return _pickle(path)
+        return _estimator(path) or _pickle(path)
+    if is_packed(head) and (found := _estimator(path)) is not None:
+        return found
     if head.lstrip()[:1] == b"{":
         return _json(path, size)
     return _message(path, size)
@@ -131,6 +134,11 @@ def _pickle(path: Path, entry: str = "") -> SourceFile:
         f"{path} is a PyTorch file without a network or named weights: save the network's state_dict, or export it "
         "with torch.export"
     )
+
+
+def _estimator(path: Path) -> SourceFile | None:
+    found = estimator_pickle(path)
+    return _source(path, "estimator", found.names) if found is not None and is_estimator(found) else None
 
 
 def _tar(path: Path) -> SourceFile:
@@ -211,10 +219,21 @@ def _message(path: Path, size: int) -> SourceFile:
     if kind is not None:
         return _source(path, kind)
     if end == TABLE_END or ".data-0" in path.name:
-        raise ConversionError(f"{path} has weights of TensorFlow, and no network: give the .meta file or a SavedModel")
+        return _weights(path)
     if b"node {" in begin[:4096]:
         raise ConversionError(f"{path} is a TensorFlow graph in text form: save it again in binary form")
     raise ConversionError(f"{path} cannot be converted: {what_it_is(begin)}")
+
+
+def _weights(path: Path) -> SourceFile:
+    """The checkpoint of which this file is the index, or a part of the data: its path is the name without suffixes."""
+    prefix = path.with_name(path.name.removesuffix(".index").partition(".data-0")[0])
+    if not Path(f"{prefix}.index").is_file() or not list(path.parent.glob(f"{glob.escape(prefix.name)}.data-0*")):
+        raise ConversionError(
+            f"{path} is a part of a TensorFlow checkpoint: put {prefix.name}.index and its .data files beside it"
+        )
+    bundle_content(prefix)
+    return _source(prefix, "tf_checkpoint")
 
 
 def _check_checkpoint(path: Path) -> None:
@@ -262,53 +281,6 @@ def _formulas(found: Any) -> Iterator[str]:
             yield from _formulas(value)
 
 
-class Field(NamedTuple):
-    """A field: its number, its wire type, and its content, or that content's beginning."""
-
-    number: int
-    wire: int
-    content: bytes
-
-
-def fields(data: bytes | memoryview, size: int) -> Iterator[Field]:
-    """The first fields of a protobuf message that has `size` bytes, of which `data` are the first. Raises ValueError if
-    it is not a message. The encoding: https://protobuf.dev/programming-guides/encoding/.
-    """
-    at = 0
-    for _ in range(MOST_FIELDS):
-        if at >= min(len(data), size):
-            if at > size:
-                raise ValueError("a field ends behind the message")
-            return
-        key, at = _varint(data, at)
-        number, wire = key >> 3, key & 7
-        begin = at
-        if wire == _VARINT:
-            _, at = _varint(data, at)
-        elif wire == _TEXT:
-            length, begin = _varint(data, at)
-            at = begin + length
-        elif wire in (_FIXED64, _FIXED32):
-            at += 8 if wire == _FIXED64 else 4
-        else:
-            raise ValueError(f"wire type {wire}")
-        if not number or at > size:
-            raise ValueError("a field that ends behind the message")
-        yield Field(number, wire, bytes(data[begin:at]))
-
-
-def _varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    value = 0
-    for place in range(10):
-        if at >= len(data):
-            raise ValueError("it is cut")
-        value |= (data[at] & 127) << 7 * place
-        at += 1
-        if data[at - 1] < 128:
-            return value, at
-    raise ValueError("a number of more than 64 bits")
-
-
 def kind_of_message(data: bytes, size: int) -> str | None:
     """ "onnx", "saved_model", "graph" or "meta_graph" for a message of that format; None for any other data."""
     try:
@@ -317,13 +289,13 @@ def kind_of_message(data: bytes, size: int) -> str | None:
         return None
     wires = {(field.number, field.wire) for field in found}
     numbers = {field.number for field in found}
-    if (7, _TEXT) in wires and wires & {(1, _VARINT), (8, _TEXT)}:
+    if (7, TEXT) in wires and wires & {(1, VARINT), (8, TEXT)}:
         return "onnx"
-    if (1, _VARINT) in wires and (2, _TEXT) in wires and numbers <= {1, 2}:
+    if (1, VARINT) in wires and (2, TEXT) in wires and numbers <= {1, 2}:
         return "saved_model"
     if _is_graph(found):
         return "graph"
-    graph = next((field.content for field in found if (field.number, field.wire) == (2, _TEXT)), None)
+    graph = next((field.content for field in found if (field.number, field.wire) == (2, TEXT)), None)
     if graph is not None and numbers <= {1, 2, 3, 4, 5, 6, 7}:
         try:
             inner = [*fields(graph, size)]
@@ -335,14 +307,14 @@ def kind_of_message(data: bytes, size: int) -> str | None:
 
 def _is_graph(found: list[Field]) -> bool:
     """Whether these fields are those of a GraphDef: nodes, and versions or a library behind them."""
-    nodes = [field.content for field in found if (field.number, field.wire) == (1, _TEXT)]
+    nodes = [field.content for field in found if (field.number, field.wire) == (1, TEXT)]
     return bool(nodes) and {field.number for field in found} <= {1, 2, 3, 4} and _is_node(nodes[0])
 
 
 def _is_node(data: bytes) -> bool:
     """Whether a message is a NodeDef: a name and an operator."""
     try:
-        texts = {field.number: field.content for field in fields(data, len(data)) if field.wire == _TEXT}
+        texts = {field.number: field.content for field in fields(data, len(data)) if field.wire == TEXT}
     except ValueError:
         return False
     return bool(texts.get(1)) and _OPERATOR.fullmatch(texts.get(2, b"")) is not None

@@ -14,7 +14,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from perframe.conversion.options import TENSORFLOW, TORCH
+from perframe.conversion.options import SKLEARN, TENSORFLOW, TORCH
 from perframe.conversion.processes import ChildError, run_child
 from perframe.errors import ConversionError
 from perframe.resources import cache_folder
@@ -33,14 +33,17 @@ PACKAGES: Mapping[str, Sequence[str]] = {  # versions that were seen to work tog
         "numpy==2.4.6",
         "h5py==3.14.0",
     ),
+    SKLEARN: ("scikit-learn==1.9.1", "skl2onnx==1.20.0", "onnx==1.23.2", "numpy==2.4.6"),
 }
 SIZES = {  # on disk, as seen; pip's settings decide
     TORCH: ": about 1.6 GB, or 5 GB on Linux where pip takes PyTorch with CUDA",
     TENSORFLOW: ": about 1.6 GB",
+    SKLEARN: ": about 0.4 GB",
 }
 MODULES: Mapping[str, Sequence[str]] = {  # without which a Python cannot convert
     TORCH: ("torch", "onnxscript", "onnx"),
     TENSORFLOW: ("tensorflow", "tf2onnx", "onnx"),
+    SKLEARN: ("sklearn", "skl2onnx", "onnx"),
 }
 SECONDS_TO_MAKE = 3600.0  # an environment; PyTorch may be some gigabytes
 QUIETLY = ("--no-input", "--disable-pip-version-check", "--progress-bar", "off")

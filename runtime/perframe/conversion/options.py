@@ -15,7 +15,7 @@ MAX_VALUES = 1 << 31  # in an input
 DTYPES = ("float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
 _INPUT = re.compile(r"(?P<name>.+?)(:(?P<shape>scalar|(\d+|\?|-1)(x(\d+|\?|-1))*)(:(?P<dtype>[a-z]+\d*))?)?")
 _DYNAMIC = re.compile(r"(?P<input>.+):(?P<axis>-?\d+)=(?P<name>[A-Za-z_]\w*)")
-TORCH, TENSORFLOW = "torch", "tensorflow"
+TORCH, TENSORFLOW, SKLEARN = "torch", "tensorflow", "sklearn"
 
 
 @dataclass(frozen=True)
@@ -125,17 +125,19 @@ KINDS = {
         FileKind("saved_model", "a TensorFlow SavedModel", TENSORFLOW),
         FileKind("graph", "a frozen TensorFlow graph", TENSORFLOW),
         FileKind("meta_graph", "a TensorFlow 1 graph with weights in a checkpoint beside it", TENSORFLOW),
+        FileKind("tf_checkpoint", "a TensorFlow checkpoint, which has weights and no network", TENSORFLOW),
         FileKind("keras", "a Keras model", TENSORFLOW),
         FileKind("hdf5", "a Keras model in HDF5", TENSORFLOW, ("h5py",)),
         FileKind("tfjs_graph", "a TensorFlow.js graph model", TENSORFLOW),
         FileKind("tfjs_layers", "a TensorFlow.js layers model", TENSORFLOW, ("h5py",)),
+        FileKind("estimator", "a pickled estimator of scikit-learn", SKLEARN),
         FileKind("litert", "a LiteRT (TensorFlow Lite) model"),
         FileKind("sentis", "a .sentis model of Unity"),
         FileKind("onnx", "an ONNX model"),
         FileKind("perframe", "a model of perframe.save"),
     )
 }
-WEIGHTS = ("checkpoint", "safetensors")  # the kinds that have no network
+WEIGHTS = ("checkpoint", "safetensors", "tf_checkpoint")  # the kinds that have no network
 
 
 @dataclass(frozen=True)

@@ -233,8 +233,10 @@ _ACTIONS: dict[str, Callable[[_PickleReader, Any], Any]] = {
 }
 
 
-def read_pickle(file: IO[bytes], where: object) -> Pickled:
+def read_pickle(file: IO[bytes], where: object, on_build: Callable[[Any], None] | None = None) -> Pickled:
     """Follow a pickle's instructions, from the file's position to the pickle's end. Nothing is called.
+
+    `on_build` receives each object that has got its state, and may move the file's position over data behind it.
 
     Raises ConversionError if the pickle is cut, damaged or of an unknown form.
     """
@@ -246,6 +248,8 @@ def read_pickle(file: IO[bytes], where: object) -> Pickled:
             if steps > MAX_STEPS or (isinstance(argument, (str, bytes)) and len(argument) > MAX_ITEM):
                 raise ValueError("it is too long")
             reader.step(instruction.name, argument)
+            if on_build is not None and instruction.name == "BUILD":
+                on_build(reader.stack[-1])
         raise ValueError("it has no end")
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, MemoryError) as error:
         raise ConversionError(f"{where}: its pickle cannot be read: {error!s:.300}: copy it again") from error

@@ -13,12 +13,14 @@ from perframe.backends.protocol import Backend, Guarding
 from perframe.errors import InputError
 from perframe.execution.machine import Machine
 from perframe.execution.parts import Parts
+from perframe.execution.planned_part import PlannedPart
 from perframe.execution.state import State, serves
 from perframe.ir import Layer, Model, Value
 from perframe.ir.geometry import Ints
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.passes.layout.grow_states import Growth
 from perframe.tensor import Array, DataType, Storage, Tensor, TensorShape
+from perframe.tensor.memory import with_room
 
 Capacity = int | Mapping[str, int] | None
 
@@ -103,10 +105,13 @@ class GrowingState(State):
             )
         if held is not None and held in self._storages and serves(held, planned, output.shape.size):
             return self._note(held, output.shape)
-        room = self._capacity or 2 * rows
-        shape = room, *output.shape[1:]
         target = next((one for one in self._unread() if serves(one, planned, output.shape.size)), None)
-        return self._note(self._moved(target or planned.like(shape, output.dtype)), output.shape)
+        if target is None:
+            row = prod(output.shape[1:])
+            room = with_room(planned, output.shape.size, row * (self._capacity or 2 * rows))
+            shape = room // row if row else rows, *output.shape[1:]
+            target = planned.like(shape, output.dtype)
+        return self._note(self._moved(target), output.shape)
 
     def _note(self, storage: Storage, shape: TensorShape) -> Storage:
         """Note the rows for which the storage has room."""
@@ -161,6 +166,11 @@ class Turns:
             made: Tensor = parts.run({"x": value})[0]
         made.name = name
         return made
+
+    def planned_parts(self) -> Iterator[PlannedPart]:
+        """Yield the parts that transpose."""
+        for parts in self._parts.values():
+            yield from parts.planned_parts()
 
     def release(self) -> None:
         """Free the memory."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from time import perf_counter_ns, sleep
 from types import MappingProxyType
@@ -14,8 +13,9 @@ import numpy as np
 
 from perframe.backends.protocol import Backend
 from perframe.backends.refit import Following
-from perframe.errors import InputError
+from perframe.errors import InputError, MemoryLimitError
 from perframe.execution.machine import Machine, Values, downloaded
+from perframe.execution.plan_cache import PlanCache
 from perframe.execution.report import MemoryUse, StepReport, steps_of
 from perframe.ir import Subgraph, Value
 from perframe.ir.equality import signature
@@ -31,7 +31,6 @@ from perframe.safety.collection import uncollected
 from perframe.tensor import Array, Tensor
 
 log = logging.getLogger("perframe")
-MAX_PLANS = 8  # of one part; the plan that was unused for longest is freed
 NO_VALUES: Mapping[Value, Array] = MappingProxyType({})
 MAX_HOST_VALUES = 1024  # an input that decides shapes is part of a plan's key, up to this many elements
 
@@ -55,11 +54,12 @@ class PlannedPart:
         self.model, self._machine, self._targets = model, machine, targets
         self._grown = {name: target.source for name, target in targets.items() if target.grows}
         self._constants = ConstantPool(model.constants)
-        self._plans: OrderedDict[Any, Plan] = OrderedDict()  # by input shapes; the plan that ran last is at the end
-        self._evicted: list[Plan] = []  # plans to free when their last runs are over
+        self._plans = PlanCache()
         self._names = [value.name for value in model.inputs]
         self._decisive = _decisive_inputs(model)
         self._templates = None if self._decisive else _templates_of(model, machine.backend)
+        if self._templates is not None:
+            self._templates.users.add(self)
         self._to_trace: Shapes | None = None  # shapes that were planned without a template, and may be worth tracing
         self._tracing = Tracing()
         self._signatures = {layer: signature(layer) for layer in model.layers}
@@ -67,8 +67,7 @@ class PlannedPart:
 
     def run_whole(self, values: Values) -> None:
         """Bind, submit, and add the outputs, whose values may still be pending."""
-        plan = self._plan_for(values)
-        plan.bind(values, targets=self._targets)
+        plan = self._bound(values)
         for segment in plan.segments:
             segment.run_whole()
         values.update(plan.outputs)
@@ -76,8 +75,7 @@ class PlannedPart:
     def advance(self, values: Values) -> Iterator[str]:
         """Submit the steps of one layer at a time, and yield its name."""
         held: list[Tensor] = []
-        plan = self._plan_for(values)
-        plan.bind(values, held, self._targets)
+        plan = self._bound(values, held)
         for segment in plan.segments:
             begin = 0
             while begin < len(segment):
@@ -97,8 +95,7 @@ class PlannedPart:
             if budget.is_spent:
                 yield
                 watch.lap()
-        plan = self._plan_for(values)
-        plan.bind(values, held, self._targets)
+        plan = self._bound(values, held)
         budget.spend(watch.lap(), "the inputs")
         for segment in plan.segments:
             at: Position = 0, 0
@@ -110,6 +107,30 @@ class PlannedPart:
                     yield
                 at = after
         values.update(plan.outputs)
+
+    def _bound(self, values: Values, held: list[Tensor] | None = None) -> Plan:
+        """Return the plan for these inputs, bound to them. Raises MemoryLimitError, and then leaves all as it was."""
+        for _ in range(2):
+            try:
+                plan = self._plan_for(values)
+                plan.bind(values, held, self._targets)
+                return plan
+            except MemoryLimitError as error:  # its traceback holds memory, and goes with it
+                self._drop_new()
+                given = ", ".join(f"{name} {tuple(values[name].shape)}" for name in self._names)
+                failed = error.of(f"{self.model.name} with the inputs {given}")
+            self._machine.host.wait_for_jobs()  # runs under way hold memory too
+            while self.drop_oldest():
+                pass
+        raise failed
+
+    def _drop_new(self) -> None:
+        """Drop the last plan if it never ran, with the constants that are its alone."""
+        last = self._plans.last
+        if last is not None and not last.has_begun:
+            self._plans.drop_last()
+            if last.constants is not None or not self._plans:
+                self._constants.free_after(last.constants or 0)
 
     def hold(self, values: Values) -> None:
         """Replace arrays by tensors with copies of their values, if there is a plan for them: a run begins later, and
@@ -130,7 +151,12 @@ class PlannedPart:
         if key in self._plans or self._fitted(key, shapes) is not None:
             return
         planner = self._planner(shapes, machine.backend, machine.host, self._constants, decisive)
-        yield from planner.advance()
+        try:
+            yield from planner.advance()
+        except MemoryLimitError:
+            if not self._plans:
+                self._constants.free_after(0)
+            raise
         if key in self._plans:  # a run between two steps has made one
             planner.made.release()
         else:
@@ -150,7 +176,8 @@ class PlannedPart:
         if self._to_trace is not None and (planned := plan or self.latest_plan) is not None:
             self._begin_tracing(planned)  # for a new shape too: a cache that grows never has the same one again
         if plan is not None:
-            self._plans.move_to_end(key)
+            if plan is not self._plans.last:
+                self._plans.use(key, plan)
             return plan
         return self._fitted(key, shapes) or self._keep(key, self._made(shapes, decisive), shapes)
 
@@ -158,28 +185,21 @@ class PlannedPart:
         """Return the plan of a template, or None if no template serves these shapes."""
         if self._templates is None:
             return None
-        plan = self._templates.plan(shapes, self._machine.backend, self._spare())
+        self._plans.is_fitting = True
+        try:
+            spare = self._plans.spare(never_again=bool(self._grown))
+            plan = self._templates.plan(shapes, self._machine.backend, spare)
+        finally:
+            self._plans.is_fitting = False
         if plan is not None:
-            for other in [other for other, known in self._plans.items() if known is plan]:
-                del self._plans[other]  # the plan was resized
-            self._evicted = [evicted for evicted in self._evicted if evicted is not plan]
-            self._plans[key] = plan
-            self._evict_old()
+            self._plans.move(plan, key)
         return plan
-
-    def _spare(self) -> Sequence[Plan]:
-        """The plans that may get other shapes: the oldest, which would be freed, or all but the last if a state never
-        has the same shape again.
-        """
-        plans = list(self._plans.values())
-        return plans[:-1] if self._grown else plans[:1] if len(plans) >= MAX_PLANS else ()
 
     def _keep(self, key: Any, plan: Plan, shapes: Shapes) -> Plan:
         """Keep a plan that no template made."""
         self._made_plans += 1
         self._to_trace = shapes if self.follows(shapes) else None
-        self._plans[key] = plan
-        self._evict_old()
+        self._plans.move(plan, key)
         return plan
 
     def follows(self, shapes: Shapes) -> bool:
@@ -193,16 +213,7 @@ class PlannedPart:
 
     def evict_all(self) -> None:
         """Evict all plans: the next run takes a template's plan, or is planned again."""
-        self._evicted += self._plans.values()
-        self._plans.clear()
-
-    def _evict_old(self) -> None:
-        """Free the plan that was unused for longest once its runs are over. Never blocks."""
-        if len(self._plans) > MAX_PLANS:
-            self._evicted.append(self._plans.popitem(last=False)[1])
-        for plan in [plan for plan in self._evicted if not plan.is_busy]:
-            self._evicted.remove(plan)
-            plan.release()
+        self._plans.evict_all()
 
     def _begin_tracing(self, plan: Plan) -> None:
         """Begin to trace in a job, if planning took long compared with a run."""
@@ -255,9 +266,13 @@ class PlannedPart:
     @uncollected()
     def _made(self, shapes: Shapes, decisive: Mapping[Value, Array] = NO_VALUES) -> Plan:
         """Make the plan for these input shapes. `decisive` holds the values of the inputs that decide shapes."""
-        machine, begin = self._machine, perf_counter_ns()
-        plan = self._planner(shapes, machine.backend, machine.host, self._constants, decisive).plan()
-        plan.nanoseconds = perf_counter_ns() - begin
+        machine, begin, count = self._machine, perf_counter_ns(), self._constants.count
+        try:
+            plan = self._planner(shapes, machine.backend, machine.host, self._constants, decisive).plan()
+        except MemoryLimitError:
+            self._constants.free_after(count)
+            raise
+        plan.nanoseconds, plan.constants = perf_counter_ns() - begin, count
         return plan
 
     def _followed(self, shapes: Shapes, backend: Backend, constants: ConstantPool, at: Callable[[str], None]) -> Plan:
@@ -280,6 +295,27 @@ class PlannedPart:
         analysis = Analysis(self.model, constants.known, specs, self._machine.evaluate, self._signatures, at)
         return Planner(self.model, backend, host, constants, analysis, self._machine.strict, at, self._grown)
 
+    def held(self, seen: set[int]) -> tuple[int, int, int]:
+        """The bytes of its weights, of the plan that ran last, and of all others, apart from objects in `seen`."""
+        weights = self._constants.held(seen)
+        plan, others = self._plans.held(seen)
+        return weights, plan, others + (self._templates.held_bytes(seen) if self._templates else 0)
+
+    @property
+    def oldest(self) -> int | None:
+        """When the oldest plan that may go was used; None if none may."""
+        return self._plans.oldest
+
+    def drop_oldest(self) -> bool:
+        """Drop that plan. Return whether there was one."""
+        found = self._plans.drop_oldest()
+        self._machine.backend.free_spare()
+        return found
+
+    def free_spare(self) -> None:
+        """Free the memory that its plans keep for readbacks, and plans that waited for runs."""
+        self._plans.free_spare()
+
     @property
     def memory_use(self) -> MemoryUse:
         """The memory of the part with the plans that it has now."""
@@ -291,7 +327,7 @@ class PlannedPart:
     @property
     def latest_plan(self) -> Plan | None:
         """The plan that ran last."""
-        return next(reversed(self._plans.values()), None)
+        return self._plans.last
 
     def report(self, repeats: int) -> list[StepReport]:
         """The steps of the plan that ran last, each timed in `repeats` more runs. No run is under way."""
@@ -304,11 +340,10 @@ class PlannedPart:
 
     def release(self) -> None:
         """Free plans and constants. No run may be under way."""
-        for plan in (*self._plans.values(), *self._evicted):
-            plan.release()
-        self._plans.clear()
-        self._evicted.clear()
+        self._plans.release()
         self._constants.release()
+        if self._templates is not None:
+            self._templates.users.discard(self)
         self._templates = None
 
 

@@ -38,6 +38,12 @@ class State(Target):
         return [(axis, dim) for axis, dim in enumerate(self.shape or ()) if isinstance(dim, str)]
 
     @property
+    def storages(self) -> list[Storage]:
+        """The storages that hold its values."""
+        values = [value.data_on_backend for value in self.values if isinstance(value, Tensor)]
+        return [*self._storages, *values]
+
+    @property
     def value(self) -> Any:
         """The value that the next run reads."""
         return self.values[-1]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perframe.errors import InputError
 from perframe.execution.growing import Capacity, GrowingState, Turns, capacities
 from perframe.execution.inputs import checked_input
 from perframe.execution.machine import Machine, Values, as_output
+from perframe.execution.planned_part import PlannedPart
 from perframe.execution.state import State
 from perframe.ir import Model, Value
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.passes.layout.grow_states import Growth, growths
 from perframe.plan.plan import Target
 from perframe.tensor import Array, Fence, Tensor
+from perframe.tensor.memory import sum_unseen
 
 log = logging.getLogger("perframe")
 
@@ -188,6 +190,15 @@ class States:
                 f"worker.reset({{{state.source!r}: array}})"
             )
         return found
+
+    def held(self, seen: set[int]) -> int:
+        """The bytes held for the states, apart from the objects whose ids are in `seen`."""
+        storages = [storage for state in self._states for storage in state.storages]
+        return sum_unseen(((id(storage), storage.held_bytes) for storage in storages), seen)
+
+    def planned_parts(self) -> Iterator[PlannedPart]:
+        """Yield the parts that transpose states."""
+        return self._turns.planned_parts()
 
     def release(self) -> None:
         """Free the states."""

@@ -17,6 +17,7 @@ from perframe.execution.growing import Capacity
 from perframe.execution.inputs import Given, Inputs, hold
 from perframe.execution.layer_check import LayerCheck
 from perframe.execution.machine import Values, downloaded, loaded, open_machine
+from perframe.execution.memory import WorkerMemory
 from perframe.execution.outputs import Outputs
 from perframe.execution.parts import Parts
 from perframe.execution.report import MemoryUse, StepReport, Steps
@@ -92,19 +93,18 @@ class Worker:
         if model.check_file is not None:
             model.check_file()
         self.model, self.ctx = model, ctx
-        self._lock = new_lock()
+        self._lock, self._warming_lock = new_lock(), new_lock()
         self.backend_type = backend_type_of(backend, ctx)
-        self._closed = False
         machine = open_machine(self.backend_type, ctx, Precision(weights, activations), strict, check)
         self._backend, self._host, self._check = machine.backend, machine.host, machine.check
         self._guarded = self._backend.guarded if isinstance(self._backend, Guarding) else None
         self.states = States(model, carry, machine, cast, carry_capacity)
         self._outputs = Outputs(model, self.states.targets, self._backend, self._host, self.states.in_file_order)
         self.parts = Parts(model, machine, self._outputs.targets, self.states.grown)  # for tools that look at plans
-        self._runs = 0
+        self._runs, self._closed = 0, False
         self._warming: Warming | None = None
-        self._warming_lock = new_lock()
         self._inputs = Inputs(model, cast, self.states.sources)
+        self._memory = WorkerMemory(model.name, self._lock, self._backend, self.parts, self.states)
 
     # --- inputs ---
 

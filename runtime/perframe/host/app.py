@@ -26,6 +26,7 @@ from perframe.host.surface import Surface, check_surface, open_surface, require_
 from perframe.host.watchdog import Watchdog
 from perframe.host.work import TaskControls
 from perframe.tensor.frames import FrameState
+from perframe.tensor.memory import MemoryLimit
 
 log = logging.getLogger("perframe")
 AnyHooks = TypeVar("AnyHooks", bound=Hooks)
@@ -45,7 +46,8 @@ class App(TimeControls, TaskControls):
     fails is disabled. If this happens to all scripts, `run` raises the error. It also raises a ContextLostError.
 
     With `reload`, files of scripts that change are reloaded while they run. The runs of all workers (see `schedule`)
-    share `budget_ms` milliseconds a frame; without it each has its own. `run` releases everything at its end. In a
+    share `budget_ms` milliseconds a frame; without it each has its own. `memory_mb` limits perframe's memory in MiB
+    until the app is released: see MemoryLimit. `run` releases everything at its end. In a
     `with` block the end of the block does so instead, so that the app can be inspected and run again inside the block.
     """
 
@@ -62,7 +64,9 @@ class App(TimeControls, TaskControls):
         budget_ms: float | None = None,
         stop_on_error: bool = False,
         reload: bool = False,
+        memory_mb: float | None = None,
     ) -> None:
+        self.memory = None if memory_mb is None else MemoryLimit(memory_mb)
         self._timeline = Timeline(SystemClock() if clock is None else clock, fixed_delta_time, max_fixed_steps)
         self.stop_on_error = stop_on_error
         self.failures = Failures(self.clock)
@@ -242,6 +246,8 @@ class App(TimeControls, TaskControls):
         if self._reloader is not None:
             self._reloader.release()
         with ExitStack() as stack:  # calls its callbacks in reverse order, all of them even if one fails
+            if self.memory is not None:
+                stack.callback(self.memory.release)
             if self._owns_surface:
                 stack.callback(self.surface.release)
             if self._event_loop is not None:

@@ -20,8 +20,9 @@ from perframe.ir.sizes.partial import (
     dim_product,
     dim_quotient,
     dim_sum,
+    number_of,
 )
-from perframe.ir.sizes.size import at_least, at_most
+from perframe.ir.sizes.size import at_least, at_most, surely_less
 from perframe.safety.records import dataclass
 
 # --- the same data with another shape ---
@@ -45,6 +46,8 @@ def Reshape(x: PartialTensor, shape: PartialTensor, *, allowzero: Flag = 0) -> P
                     f"{x} cannot be reshaped to {tuple(wanted)}: it has no dim {axis} to copy for the 0"
                 )
             dims.append(None if x.shape is None else x.shape[axis])
+        elif isinstance(dim, str) and not surely_less(-1, number_of(dim)):
+            dims.append(None)  # it may be -1, which asks for the rest
         else:
             dims.append(dim)  # a named dim counts as more than 0, although it could be 0 and then copy too
     if dims.count(-1) == 1:

@@ -16,6 +16,7 @@ from perframe.ir import Value
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import Array, DataType, HostStorage, Storage
 from perframe.tensor.locks import new_lock
+from perframe.tensor.memory import Held, held_arrays, sum_unseen
 
 log = logging.getLogger("perframe")
 Key = tuple[int, Hashable, str]  # an array's number, the memory in which the operand lies, and the kind
@@ -104,6 +105,8 @@ class ConstantPool:
         self._made: dict[tuple[str, Value, str], Operand] = {}  # by backend, constant and kind
         self._taken: dict[tuple[str, Value, str], SharedOperand] = {}  # the operands that workers share
         self._missing: list[MissingConstant] = []
+        arrays = [array for array in constants.values() if array.dtype != object]
+        self._held = held_arrays(arrays, "the constants of a model")
 
     def storage(self, backend: Backend, value: Value, array: Array) -> Storage:
         """Return the constant's storage on a backend."""
@@ -121,7 +124,9 @@ class ConstantPool:
 
         def later() -> Operand:
             assert isinstance(make, Later)
+            held = Held(make.size * DataType.FLOAT32.numpy.itemsize, f"the packed constant {value.name!r}")
             storage = HostStorage.later(make.size, DataType.FLOAT32, derived)
+            storage.held = held
             return Operand(value.name, (make.size,), DataType.FLOAT32, storage=storage)
 
         return self._operand(backend, value, kind, derived, later if isinstance(make, Later) else None)
@@ -164,8 +169,13 @@ class ConstantPool:
             if own:
                 self._made[key] = made()
             else:
-                self._taken[key] = acquire(source, backend.memory, kind)
-                self._made[key] = self._taken[key].operand(made)
+                shared = acquire(source, backend.memory, kind)
+                try:
+                    self._made[key] = shared.operand(made)
+                except BaseException:
+                    let_go(shared)
+                    raise
+                self._taken[key] = shared
         return self._made[key]
 
     def _wanted(self, backend: Backend, missing: MissingConstant) -> Operand:
@@ -188,7 +198,10 @@ class ConstantPool:
         reason = backend.precision.why_whole(array) if is_weight else None
         if reason is not None:
             log.warning("constant %r %s stays float32 on %s: %s", value.name, array.shape, backend.backend_type, reason)
+        is_made = array is not self._constants.get(value) and array.dtype != object
         storage = backend.constant(array, is_weight, value.is_half is True)
+        if is_made and isinstance(storage, HostStorage) and not storage.held_bytes:
+            storage.held = Held(array.nbytes, f"the packed constant {value.name!r}")
         return Operand(value.name, array.shape, DataType.of(array.dtype), storage=storage)
 
     def _is_weight(self, value: Value) -> bool:
@@ -209,6 +222,22 @@ class ConstantPool:
                 derived += size
         return sum(value.nbytes for value in self._constants.values()), unchanged, derived
 
+    def held(self, seen: set[int]) -> int:
+        """The bytes held for the constants, apart from the objects whose ids are in `seen`; adds its own ids."""
+        found = [(id(held), held.size) for held in self._held]
+        found += [(id(operand.storage), operand.storage.held_bytes) for operand in self._made.values()]
+        return sum_unseen(found, seen)
+
+    @property
+    def count(self) -> int:
+        """The number of operands."""
+        return len(self._made)
+
+    def free_after(self, count: int) -> None:
+        """Free the operands made after the first `count`: those of a plan that cannot be."""
+        for key in [*self._made][count:]:
+            self._free(key)
+
     def stay_whole(self, backend: Backend) -> tuple[str, ...]:
         """The names of constants that a backend keeps in float32 against the user's wish."""
         if backend.precision.weights != DataType.FLOAT16:
@@ -221,9 +250,13 @@ class ConstantPool:
 
     def release(self) -> None:
         """Free all storages, except those that other workers use."""
-        for shared in self._taken.values():
+        for key in [*self._made]:
+            self._free(key)
+        self._held = []
+
+    def _free(self, key: tuple[str, Value, str]) -> None:
+        made, shared = self._made.pop(key), self._taken.pop(key, None)
+        if shared is None:
+            made.storage.release()
+        else:
             let_go(shared)
-        for key in self._made.keys() - self._taken.keys():
-            self._made[key].storage.release()
-        self._made.clear()
-        self._taken.clear()

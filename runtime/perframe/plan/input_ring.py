@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import Backend
 from perframe.tensor import HostStorage, Storage, Tensor
+from perframe.tensor.memory import ledger, with_room
 
 # the number of runs of one plan that may be under way before an upload waits: three, or more while inputs are small
 MIN_IN_FLIGHT, MAX_IN_FLIGHT, SMALL_INPUTS = 3, 64, 64 << 20
@@ -72,10 +73,12 @@ class InputRing:
             self._storages.remove(small)
             self._owned.remove(small)
             small.release()
-            return self._add((2 * size,))
+            return self._add((with_room(self.planned, size, 2 * size),))
         held = len(storages) * self._capacity * self.dtype.numpy.itemsize
         if len(storages) < MIN_IN_FLIGHT or (len(storages) < MAX_IN_FLIGHT and held < SMALL_INPUTS):
-            return self._add(shape)
+            waits = any(id(storage) not in reserved and storage.max_capacity >= size for storage in storages)
+            if not waits or ledger.fits(self.planned.bytes_for(size)):
+                return self._add(shape)
         return None
 
     def reserve(self, storage: Storage) -> Tensor:

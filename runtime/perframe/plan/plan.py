@@ -17,6 +17,7 @@ from perframe.plan.segments import Segment, Transfer
 from perframe.safety.records import dataclass
 from perframe.tensor import Storage, Tensor, TensorShape
 from perframe.tensor.guarded import guard
+from perframe.tensor.memory import sum_unseen
 
 LEAST_LENT = 128 << 10  # bytes: to copy a smaller array takes no longer than to bind it
 
@@ -84,7 +85,9 @@ class Plan:
         self._written = dict(self._planned)  # the storages that steps write now
         self._earlier: list[Storage] = []  # those that earlier runs still write
         self.nanoseconds = 0  # the time that planning took
-        self._has_begun = False  # whether a run has begun
+        self.constants: int | None = None  # the number of those that there were before it was made
+        self.used = 0  # when it ran last, as a number of the ledger's `uses`, once another plan has run
+        self.has_begun = False  # whether a run has begun
         self.fallbacks: Sequence[Fallback] = ()
 
     @property
@@ -113,6 +116,21 @@ class Plan:
         """Whether a program still waits for kernels, which NumPy replaces meanwhile."""
         return self.program is not None and self.program.is_provisional
 
+    def held(self, seen: set[int]) -> int:
+        """The bytes held for it, apart from the objects whose ids are in `seen`; adds its own ids."""
+        found = [(id(storage), storage.held_bytes) for storage in self._owned]
+        for workspace in self.workspaces:
+            found += workspace.held()
+        for segment in self.segments:
+            if isinstance(segment, Segment) and segment.program is not None:
+                found.append((id(segment.program), segment.program.held_bytes))
+        return sum_unseen(found, seen)
+
+    def free_spare(self) -> None:
+        """Free the memory that is kept for readbacks."""
+        for storage in self._owned:
+            storage.free_spare()
+
     @property
     def workspace_bytes(self) -> int:
         """The bytes of all values within a run."""
@@ -129,10 +147,10 @@ class Plan:
         If the run is submitted as a whole, steps may read large arrays in place. Otherwise `held` receives tensors that
         reserve the copies' storage until the run ends. `targets` decide where outputs are written.
         """
-        if not self._has_begun:
-            self._has_begun = True
+        if not self.has_begun:
             for workspace in self.workspaces:
                 workspace.begin()
+            self.has_begun = True
         try:
             for name, target in targets.items():
                 if name in self._planned:
@@ -150,7 +168,7 @@ class Plan:
         """Replace arrays by tensors with copies of their values, for a run that begins later. Arrays remain if all
         storage is in use.
         """
-        for ring in self._rings if self._has_begun else ():
+        for ring in self._rings if self.has_begun else ():
             array = values[ring.name]
             storage = ring.free(array.shape) if isinstance(array, np.ndarray) else None
             if storage is not None:

@@ -52,10 +52,9 @@ class Planner:
         self._workspaces: dict[str, Workspace] = {
             where.backend_type: where.workspace() for where in ([host] if backend is host else [host, backend])
         }
-        self._owned: list[Storage] = []
         self._segments: list[Segment | Transfer] = []
         self._inputs: list[tuple[Operand, Backend]] = []
-        self._live: list[tuple[str, int]] = []
+        self._owned, self._live = list[Storage](), list[tuple[str, int]]()
         self._fallbacks: list[Fallback] = []
         self._host_layers: frozenset[Layer] = frozenset()
         self.made: Plan  # after the last step of `advance`
@@ -71,8 +70,9 @@ class Planner:
         try:
             yield from self._advance()
         except BaseException:  # GeneratorExit too: the caller may give the iterator up
-            for workspace in self._workspaces.values():
-                workspace.release()
+            owners: list[Workspace | Storage] = [*self._workspaces.values(), *self._owned]
+            for owner in owners:
+                owner.release()
             raise
 
     def _advance(self) -> Iterator[str]:

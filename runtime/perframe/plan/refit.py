@@ -7,17 +7,19 @@ Tracing makes templates, in a job beside the frames. All workers that run the sa
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from typing import Any
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import Access, Backend
 from perframe.backends.refit import Chooser, Following, SizedProgram
-from perframe.errors import InferenceError, InputError
+from perframe.errors import HeldMemory, InferenceError, InputError, MemoryLimitError
 from perframe.ir import Subgraph
 from perframe.ir.sizes.open_dims import OpenDims, Shapes
 from perframe.ir.sizes.size import at_least, at_most, is_symbolic
@@ -28,7 +30,9 @@ from perframe.plan.segments import Segment
 from perframe.safety.records import dataclass
 from perframe.tensor import Storage, Tensor, TensorShape
 from perframe.tensor.locks import new_lock
+from perframe.tensor.memory import Holder, ledger
 
+log = logging.getLogger("perframe")
 MAX_TEMPLATES = 32  # of one part: kernels share the work otherwise in each range of sizes
 TURN = 0.001  # seconds that a trace keeps the GIL
 PATIENCE = 4  # jobs in a row without a use of any template, after which a part is traced no more
@@ -210,19 +214,22 @@ class _Family:
     chooser: Chooser
 
 
-class Templates:
+class Templates(Holder):
     """The templates of one part of a model. Workers ask them for plans, and start tracing in jobs."""
 
     def __init__(self, model: Subgraph, backend: Following) -> None:
         self._backend = backend.apart()
         self._dims = OpenDims([value.spec.shape for value in model.inputs])
-        self._constants = ConstantPool(model.constants)
+        self._given, self._constants = model.constants, ConstantPool(model.constants)
         self._lock = new_lock()  # held while a plan is chosen and fitted, and while templates change
         self._busy = threading.Lock()  # held while a job traces the part
         self._known: list[Template] = []
         self._families: dict[tuple[int, ...], _Family] = {}  # by ranks
         self._missing: list[MissingConstant] = []
         self._uses = self._unused = 0  # uses of templates, and traced shapes since the last use
+        self._model_name = model.name
+        self.users: weakref.WeakSet[Any] = weakref.WeakSet()  # the parts of workers that use them
+        ledger.holders.add(self)
         self.is_open = True  # false when a layer cannot be followed, or when tracing brings no uses
 
     def plan(self, shapes: Shapes, backend: Backend, spare: Sequence[Plan] = ()) -> Plan | None:
@@ -241,6 +248,33 @@ class Templates:
             self._unused = 0
             template.used = self._uses
             return template.plan(backend, spare)
+
+    def held_bytes(self, seen: set[int]) -> int:
+        """The bytes of their constants, apart from the objects whose ids are in `seen`; adds its own ids."""
+        return self._constants.held(seen)
+
+    def held(self, seen: set[int]) -> HeldMemory:
+        """The bytes that no worker uses; workers count theirs."""
+        name = f"templates of {self._model_name} without a worker"
+        return HeldMemory(name, caches=0 if self.users else self.held_bytes(seen))
+
+    def free_spare(self) -> None:
+        """Do nothing."""
+
+    @property
+    def oldest(self) -> int | None:
+        """Zero if no worker uses the templates, which may then go."""
+        return None if self.users or self.is_tracing or not self._constants.known else 0
+
+    def drop_oldest(self) -> bool:
+        """Drop all templates. Return whether they might go."""
+        with self._lock:
+            if self.oldest is None:
+                return False
+            self._known, self._families, self._missing = [], {}, []
+            self._constants.release()
+            self._constants = ConstantPool({})
+        return True
 
     @property
     def losses(self) -> list[str]:
@@ -271,6 +305,8 @@ class Templates:
         if not sizes or not self._busy.acquire(blocking=False):
             return True
         try:
+            if not self._constants.known:  # they were dropped
+                self._constants = ConstantPool(self._given)
             self._unused += 1
             for others in self._expected(sizes):
                 if others != sizes and hurries():
@@ -309,6 +345,8 @@ class Templates:
             self._missing += missing
             if plan.program is not None and not missing:
                 self._keep(Template(trace, plan, self._backend))
+        except MemoryLimitError as error:  # a template is not worth an error: these sizes are planned
+            log.info("no template for the sizes %s: %s", sizes, error)
         except (InferenceError, InputError):
             if list(sizes) == self._dims.sizes(shapes):  # those that were only expected may not fit the model or memory
                 raise

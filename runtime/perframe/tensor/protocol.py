@@ -50,6 +50,17 @@ class Storage(Protocol):
         """The bytes of an element."""
 
     @property
+    def held_bytes(self) -> int:
+        """The bytes that count as held memory, with those that are kept for readbacks."""
+
+    def bytes_for(self, size: int) -> int:
+        """The bytes that storage of this kind takes for `size` elements."""
+
+    @property
+    def most_elements(self) -> int:
+        """The most elements that storage of this kind may have."""
+
+    @property
     def busy(self) -> bool:
         """Whether an upload would have to wait for work that is under way."""
 
@@ -68,6 +79,9 @@ class Storage(Protocol):
 
     def request(self, shape: Sequence[int], dtype: DataType) -> Pending:
         """Begin a download. Never blocks."""
+
+    def free_spare(self) -> None:
+        """Free the memory that is kept for later downloads."""
 
     def like(self, shape: Sequence[int], dtype: DataType) -> Storage:
         """Allocate new storage on the same backend."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ctypes import addressof, c_char
@@ -16,23 +17,25 @@ from perframe.tensor.dtypes import Array, BackendType, DataType
 from perframe.tensor.guarded import guard, guarded_bytes
 from perframe.tensor.host_pending import HostPending
 from perframe.tensor.locks import new_lock
+from perframe.tensor.memory import BYTE, Held, counted_bytes, counted_memory
 from perframe.tensor.protocol import Fence, Movable, Storage
 from perframe.tensor.snapshots import Snapshots
 
 
-def aligned_bytes(size: int) -> tuple[NDArray[np.uint8], int]:
+def aligned_bytes(size: int, counts: bool = True) -> tuple[NDArray[np.uint8], int]:
     """Return `size` bytes and their address. The address is a multiple of 64, as the widest vector loads want it; with
-    PERFRAME_GUARD the bytes lie next to a forbidden page. Raises BackendError where there is no memory.
+    PERFRAME_GUARD the bytes lie next to a forbidden page. They count as held memory, unless nothing ever writes them.
+    Raises MemoryLimitError, and BackendError where there is no memory.
     """
     if guard():
         return guarded_bytes(size)
     try:
-        raw = np.empty(size + 64, np.uint8)
+        raw = counted_memory(size + 64) if counts else np.empty(size + 64, np.uint8)
     except (MemoryError, ValueError):
         raise BackendError(f"there is no memory for {size} bytes: run with smaller inputs") from None
     address = addressof(c_char.from_buffer(raw))  # type: ignore[arg-type]  # NumPy arrays are buffers
     start = -address % 64
-    return raw[start : start + size], address + start
+    return np.ndarray(size, BYTE, raw, start), address + start
 
 
 def address_of(array: Array) -> int:
@@ -41,7 +44,7 @@ def address_of(array: Array) -> int:
     return address
 
 
-NOWHERE = aligned_bytes(0)
+NOWHERE = aligned_bytes(0, counts=False)
 
 
 class _WhileOpen:
@@ -70,6 +73,7 @@ class HostStorage:
     backend_type = BackendType.CPU
     is_open = True
     changes: float = 0
+    held: Held | None = None  # what counts of memory that another made for it
     is_private = False  # True for a plan's own input, which one thread at a time uses
     _snapshots: Snapshots | None = None  # from the first download on
     _make: Callable[[], HostStorage] | None = None  # makes storage that has the memory, when it is first used
@@ -152,6 +156,23 @@ class HostStorage:
     def element_bytes(self) -> int:
         """The bytes of an element."""
         return int(self.dtype.numpy.itemsize)
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes that count as held."""
+        spare = 0 if self._snapshots is None else self._snapshots.held_bytes
+        if self.held is not None:
+            return self.held.size + spare
+        return spare + (counted_bytes(self.memory) if "memory" in vars(self) else 0)
+
+    def bytes_for(self, size: int) -> int:
+        """The bytes that such storage takes for `size` elements."""
+        return size * self.element_bytes + 64
+
+    @property
+    def most_elements(self) -> int:
+        """The most elements that such storage may have."""
+        return sys.maxsize
 
     @property
     def fences(self) -> list[Fence]:
@@ -285,6 +306,11 @@ class HostStorage:
                 self.reads.append(pending)
         return pending
 
+    def free_spare(self) -> None:
+        """Free the memory that is kept for later downloads."""
+        if self._snapshots is not None:
+            self._snapshots.free()
+
     def like(self, shape: Sequence[int], dtype: DataType) -> HostStorage:
         """Allocate new host memory."""
         return HostStorage(shape, dtype)
@@ -302,6 +328,6 @@ class HostStorage:
         if self._make is not None:
             with self.lock:  # another thread may be making the memory
                 self._make = None
-        self.is_open, self._viewed, self._snapshots = False, None, None
+        self.is_open, self._viewed, self._snapshots, self.held = False, None, None, None
         for name in ("memory", "address"):
             vars(self).pop(name, None)

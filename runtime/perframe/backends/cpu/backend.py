@@ -28,12 +28,13 @@ from perframe.backends.operand import Array, Operand, Scratch, StorageRange
 from perframe.backends.precision import FULL, Precision
 from perframe.backends.protocol import Access, Done, LayerLike, Lent, Program, Step, Workspace
 from perframe.backends.refit import ProgramTemplate
-from perframe.errors import BackendError, InputError
+from perframe.errors import BackendError, InputError, MemoryLimitError
 from perframe.ir.sizes.open_dims import Positions
 from perframe.ir.sizes.size import plain
 from perframe.ir.sizes.trace import Trace
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
 from perframe.tensor.sharing import begin_job, lock_all
+from perframe.tensor.storage import aligned_bytes
 
 _templates: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -47,7 +48,9 @@ class CpuBackend:
     times_steps = is_emulated = False
     traces_early = makes_constants = True
 
-    def __init__(self) -> None:
+    def __init__(self, runs: bool = True) -> None:
+        """Without `runs`, its plans never run, and take no memory."""
+        self._runs = runs
         self._last: Fence | None = None
         self.arena = Arena()
         self._waits = jit.waits()  # for kernels, in its programs' first runs
@@ -55,7 +58,10 @@ class CpuBackend:
 
     def alloc(self, shape: Sequence[int], dtype: DataType) -> HostStorage:
         """Allocate host memory with undefined values."""
-        return HostStorage((plain(math.prod(shape)),), dtype)
+        size = plain(math.prod(shape))
+        if self._runs or dtype is DataType.STRING:
+            return HostStorage((size,), dtype)
+        return HostStorage((size,), dtype, aligned_bytes(size * dtype.numpy.itemsize, counts=False)[0])
 
     def constant(self, value: Array, is_weight: bool = False, is_half: bool = False) -> HostStorage:
         """Return storage over the array's own memory if that is possible, else over a copy."""
@@ -151,8 +157,8 @@ class CpuBackend:
         return True
 
     def apart(self) -> CpuBackend:
-        """Return a backend with its own arena, which takes no memory until a program runs."""
-        return CpuBackend()
+        """Return a backend for plans that never run."""
+        return CpuBackend(runs=False)
 
     def template(
         self,
@@ -292,6 +298,9 @@ class CpuBackend:
     def free_dropped(self) -> None:
         """Return at once: Python frees dropped memory."""
 
+    free_spare = free_dropped
+    is_here = True
+
 
 def _lower(
     layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
@@ -305,6 +314,8 @@ def _lower(
                 raise TypeError(f"lower() returned {type(native).__name__}; it must return a list of steps, or None")
         except InputError:
             raise
+        except MemoryLimitError as error:
+            raise error.of(f"layer {layer.name!r} ({layer.op})") from None
         except Exception as error:
             raise BackendError(f"layer {layer.name!r} ({layer.op}) cannot be planned on the CPU: {error}") from error
         if native is not None:

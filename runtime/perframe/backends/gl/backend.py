@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from threading import get_ident
 from time import perf_counter
 from typing import Any
 from weakref import WeakValueDictionary
@@ -33,7 +34,7 @@ from perframe.backends.operand import Array, Operand, Scratch
 from perframe.backends.precision import FULL, Precision
 from perframe.backends.protocol import Access, Done, LayerLike, Measured, Program, Step, Workspace
 from perframe.backends.refit import Chooser, Following, ProgramTemplate, SizeMath
-from perframe.errors import BackendError, InputError
+from perframe.errors import BackendError, InputError, MemoryLimitError
 from perframe.ir.sizes.open_dims import Positions
 from perframe.ir.sizes.size import plain
 from perframe.ir.sizes.trace import Trace
@@ -197,6 +198,8 @@ class GLBackend:
                 return [*first, *(self.bind(binding) for binding in bindings)]
             except InputError:
                 raise
+            except MemoryLimitError as error:
+                raise error.of(f"layer {layer.name!r} ({layer.op})") from None
             except Exception as error:
                 where = self.backend_type
                 raise BackendError(
@@ -300,6 +303,15 @@ class GLBackend:
     def free_dropped(self) -> None:
         """Free dropped objects without waiting: GL keeps an object until the GPU has finished with it."""
         self.device.free_dropped()
+
+    def free_spare(self) -> None:
+        """Free dropped objects and unused staging buffers."""
+        self.device.free_spare()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the context belongs to this thread."""
+        return self.device.thread == get_ident()
 
 
 class StagedReadback:

@@ -54,13 +54,22 @@ class BufferStorage(GLStorage):
     backend_type = BackendType.GPU_COMPUTE
 
     def _make(self) -> tuple[Any, ...]:
-        self._capacity = max(1, (self.size + 3) // 4) * 4
+        self._capacity = _whole_texels(self.size)
         return (self.device.buffer(self._capacity * self.element_bytes),)
+
+    def bytes_for(self, size: int) -> int:
+        """The bytes of a buffer for `size` elements."""
+        return self.device.buffer_bytes(_whole_texels(size) * self.element_bytes)
 
     @property
     def max_capacity(self) -> int:
         """The number of elements that fit."""
         return self._capacity if self.is_open else 0
+
+    @property
+    def most_elements(self) -> int:
+        """The elements of the largest storage block."""
+        return int(self.device.limits["storage_block"]) // 4
 
     @property
     def view_of_floats(self) -> int:
@@ -119,6 +128,10 @@ class BufferStorage(GLStorage):
                 return from_gpu(values, shape, dtype)
 
             return StagedReadback(self.device, staging, size, kind, self.snapshots.room, convert)
+
+
+def _whole_texels(elements: int) -> int:
+    return max(1, (elements + 3) // 4) * 4
 
 
 class _View:
@@ -336,7 +349,7 @@ class ComputeBackend(GLBackend):
 
     def capacity(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> tuple[str, int]:
         """The class and the number of elements: any buffer of the class that is large enough serves."""
-        return "buffer of halves" if is_half else "buffer", max(1, (TensorShape(shape).size + 3) // 4) * 4
+        return "buffer of halves" if is_half else "buffer", _whole_texels(TensorShape(shape).size)
 
     def bind(self, binding: Binding) -> ComputeStep:
         """Make a dispatch of a binding."""

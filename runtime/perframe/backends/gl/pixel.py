@@ -94,10 +94,19 @@ class TextureStorage(GLStorage):
         self._capacity = size[0] * size[1] * SHEETS * 4
         return Framebuffers(self.device.gl, texture.glo), texture
 
+    def bytes_for(self, size: int) -> int:
+        """The bytes of a texture for `size` elements."""
+        return self.device.texture_bytes(texture_size(size, self._shift), self.element_bytes)
+
     @property
     def max_capacity(self) -> int:
         """The number of elements that fit."""
         return self._capacity if self.is_open else 0
+
+    @property
+    def most_elements(self) -> int:
+        """The elements of the largest texture."""
+        return most_elements(self.device.limits["texture_size"], self._shift)
 
     @property
     def framebuffers(self) -> Framebuffers:

@@ -34,6 +34,7 @@ def check(
     as_json: options.AsJson = False,
     seed: options.Seed = 0,
     dims: options.Dims = "",
+    signature: options.Signature = None,
 ) -> None:
     """Show whether a model runs here: on which backends, with which fallbacks to the CPU, and in how much memory.
 
@@ -41,7 +42,7 @@ def check(
     """
     from perframe.command_line.sources import parse_dims
 
-    found = examine(model, options.check_backends(backend.split(",")), given or (), parse_dims(dims), seed)
+    found = examine(model, options.check_backends(backend.split(",")), given or (), parse_dims(dims), seed, signature)
     if as_json:
         say_json([asdict(one) for one in found])
     else:
@@ -71,7 +72,12 @@ class BackendCheck:
 
 
 def examine(
-    name: str, backends: Sequence[BackendName], given: Sequence[str], dims: Mapping[str, int], seed: int = 0
+    name: str,
+    backends: Sequence[BackendName],
+    given: Sequence[str],
+    dims: Mapping[str, int],
+    seed: int = 0,
+    signature: str | None = None,
 ) -> list[BackendCheck]:
     """Load a model and run it once on each backend. `given` has items NAME=VALUE as `run` takes them; the other inputs
     are random, and open dims that `dims` does not name get a likely size.
@@ -80,7 +86,7 @@ def examine(
     """
     from perframe.command_line.sources import loaded_model, model_inputs
 
-    model = loaded_model(name, seed)
+    model = loaded_model(name, seed, signature=signature)
     arrays, chosen = model_inputs(model, given, dims, seed, likely=True)
     found = []
     with progress_bar() as step:

@@ -42,6 +42,7 @@ def compare(
     activations: options.Activations = "float32",
     carry: options.Carry = "",
     runs: Annotated[int, typer.Option(min=1, help="With --carry: compare this run; those before make the states.")] = 1,
+    signature: options.Signature = None,
 ) -> None:
     """Run a model layer by layer, and compare each layer with its definition, or with another model that has the same
     values, or, for float16, with a run in float32; exit status 1 if one differs.
@@ -55,7 +56,7 @@ def compare(
 
     (place,) = options.check_backends([backend])
     precision, carried = Precision(weights, activations), (parse_carry(carry), runs)
-    found = examine(model, against, given or (), place, parse_dims(dims), seed, precision, carried)
+    found = examine(model, against, given or (), place, parse_dims(dims), seed, precision, carried, signature)
     if html is not None:
         write_page(html, found.model, None, error_marks(found.comparisons), found.dims, model)
     if as_json:
@@ -87,6 +88,7 @@ def examine(
     seed: int,
     precision: Precision,
     carried: tuple[Mapping[str, str], int],
+    signature: str | None = None,
 ) -> Compared:
     """Load the models and compare them. `against` is a model, "onnxruntime", "unoptimized" or "" for the definitions,
     or, with halves, for float32. `carried` are the pairs of states, and the number of the run to compare. If the
@@ -98,25 +100,26 @@ def examine(
     from perframe.inspection.bisecting import culprit
     from perframe.inspection.comparison import ONNXRUNTIME, all_values, compare, onnxruntime_values, states_after
 
-    model = loaded_model(name, seed)
+    model = loaded_model(name, seed, signature=signature)
     arrays, chosen = model_inputs(model, given, dims, seed, likely=True)
     sizes = {**dims, **chosen.sizes}
     if carried[0]:
         arrays = arrays | states_after(carried[1] - 1, model, arrays, carried[0], backend, None, **asdict(precision))
     wanted: Mapping[str, Any] | None = None
     if against == ONNXRUNTIME:
-        as_filed, source = loaded_model(name, seed, optimize=False), named_model(name, seed)
+        as_filed, source = loaded_model(name, seed, optimize=False, signature=signature), named_model(name, seed)
         wanted = onnxruntime_values(as_filed, arrays, source)
     elif against:
-        other = name if against == UNOPTIMIZED else against
-        wanted = all_values(loaded_model(other, seed, optimize=against != UNOPTIMIZED), arrays)
+        itself = against == UNOPTIMIZED
+        other = loaded_model(name if itself else against, seed, not itself, signature=signature if itself else None)
+        wanted = all_values(other, arrays)
     with progress_bar() as step:
         step(f"runs {len(model.layers)} layers on {backend}, and compares them", 0.5)
         found = compare(model, arrays, backend, against=wanted, **asdict(precision))
     at_fault = None
     wrong = {one.output for one in found if not one.agrees} & set(model.output_names)
     if wanted is not None and wrong and not precision.has_halves:
-        at_fault = culprit(partial(loaded_model, name, seed), arrays, wanted, backend)
+        at_fault = culprit(partial(loaded_model, name, seed, signature=signature), arrays, wanted, backend)
     return Compared(model, sizes, found, at_fault)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perframe.command_line.options import AsJson
+from perframe.command_line.options import AsJson, Signature
 from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say_json, table
 
 if TYPE_CHECKING:
@@ -45,15 +45,16 @@ def convert(
     ] = None,
     python: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="A Python that has PyTorch and onnxscript, or TensorFlow and tf2onnx."),
+        typer.Option(metavar="PATH", help="A Python that has the framework and its exporter."),
     ] = None,
     timeout: Annotated[
         float, typer.Option(min=1, metavar="SECONDS", help="Time limit for the framework, in seconds.")
     ] = 1800.0,
     seed: Annotated[int, typer.Option(help="Random seed for the inputs of --verify.")] = 0,
+    signature: Signature = None,
     as_json: AsJson = False,
 ) -> None:
-    """Convert a file of PyTorch, TensorFlow, Keras, TensorFlow.js, LiteRT or Unity to ONNX.
+    """Convert a file of PyTorch, TensorFlow, Keras, TensorFlow.js, scikit-learn, LiteRT or Unity to ONNX.
 
     Their frameworks run in a Python that has them, or in an environment that is made once in the cache folder.
     """
@@ -73,6 +74,7 @@ def convert(
             builder=builder,
             python=python,
             timeout=timeout,
+            signature=signature,
             progress=progress,
         )
     if as_json:

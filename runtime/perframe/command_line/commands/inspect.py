@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perframe.command_line.options import BACKENDS, AsJson, Dims, HtmlPage, ModelName, check_backends, takes_key
+from perframe.command_line.options import (
+    BACKENDS,
+    AsJson,
+    Dims,
+    HtmlPage,
+    ModelName,
+    Signature,
+    check_backends,
+    takes_key,
+)
 from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, say_json, table
 
 if TYPE_CHECKING:
@@ -34,39 +43,49 @@ def inspect(
         str, typer.Option(help=f"With --profile: the backend. One of auto, {', '.join(BACKENDS)}.")
     ] = "auto",
     dims: Dims = "",
+    signature: Signature = None,
 ) -> None:
     """Show a model's layers and what optimization changes; with --memory, its memory use."""
     from perframe.command_line.sources import parse_dims
 
     if memory:
-        used = examine_memory(model, parse_dims(dims))
+        used = examine_memory(model, parse_dims(dims), signature)
         say_json(asdict(used)) if as_json else show_memory(used, console())
         return
     if html is not None:
         place = check_backends([backend])[0] if profile else None
-        write_graph(html, model, not no_optimize, parse_dims(dims), place)
+        write_graph(html, model, not no_optimize, parse_dims(dims), place, signature)
         say(f"{html}: {html.stat().st_size:,} bytes; open it in a browser")
         return
-    facts = examine(model, not no_optimize, parse_dims(dims))
+    facts = examine(model, not no_optimize, parse_dims(dims), signature)
     say_json(asdict(facts)) if as_json else show(facts, console())
 
 
-def examine(name: str, optimize: bool = True, dims: dict[str, int] | None = None) -> ModelFacts:
+def examine(
+    name: str, optimize: bool = True, dims: dict[str, int] | None = None, signature: str | None = None
+) -> ModelFacts:
     """Load a model by path or name, and report on it. Raises ModelError."""
     from perframe.command_line.sources import loaded_model
     from perframe.inspection import inspect
 
-    as_filed = loaded_model(name, optimize=False, dims=dims)
-    return inspect(loaded_model(name, dims=dims) if optimize else as_filed, as_filed)
+    as_filed = loaded_model(name, optimize=False, dims=dims, signature=signature)
+    return inspect(loaded_model(name, dims=dims, signature=signature) if optimize else as_filed, as_filed)
 
 
-def write_graph(path: Path, name: str, optimize: bool, dims: dict[str, int], profile: BackendName | None) -> None:
+def write_graph(
+    path: Path,
+    name: str,
+    optimize: bool,
+    dims: dict[str, int],
+    profile: BackendName | None,
+    signature: str | None = None,
+) -> None:
     """Draw a model on a page, beside the file's model. Times on the backend `profile` color the layers."""
     from perframe.command_line.sources import loaded_model
     from perframe.inspection.page import Mark, write_page
 
-    as_filed = loaded_model(name, optimize=False, dims=dims)
-    model = loaded_model(name, dims=dims) if optimize else as_filed
+    as_filed = loaded_model(name, optimize=False, dims=dims, signature=signature)
+    model = loaded_model(name, dims=dims, signature=signature) if optimize else as_filed
     with progress_bar() as step:
         step(f"times the layers on {_place(profile)}" if profile else "", 0.2)
         marks = {f"time on {_place(profile)}": Mark(_seconds(model, profile), "s")} if profile else None
@@ -105,12 +124,12 @@ class MemoryFacts:
     layers: list[tuple[str, int]]
 
 
-def examine_memory(name: str, dims: dict[str, int] | None = None) -> MemoryFacts:
+def examine_memory(name: str, dims: dict[str, int] | None = None, signature: str | None = None) -> MemoryFacts:
     """Load a model and run it once on the CPU. Open dims that `dims` lacks are chosen. Raises ModelError."""
     import perframe as pf
     from perframe.command_line.sources import loaded_model, model_inputs
 
-    model = loaded_model(name)
+    model = loaded_model(name, signature=signature)
     with pf.Worker(model) as worker:
         worker.schedule(model_inputs(model, (), dims)[0]).peek_output()
         parts = worker.memory_use

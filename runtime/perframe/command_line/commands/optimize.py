@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perframe.command_line.options import AsJson, Dims, ModelName, Seed, check_backends, takes_key
+from perframe.command_line.options import AsJson, Dims, ModelName, Seed, Signature, check_backends, takes_key
 from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, say_json, table
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def optimize(
     as_json: AsJson = False,
     seed: Seed = 0,
     dims: Dims = "",
+    signature: Signature = None,
 ) -> None:
     """Make a model smaller and faster without changing its results, and show how."""
     import perframe as pf
@@ -47,7 +48,8 @@ def optimize(
         check_name(out.name)
     (place,) = check_backends([backend]) if backend else (None,)
     wants_origins = explain or as_json
-    loaded = loaded_model(model, seed, not wants_origins, parse_dims(dims), None if wants_origins else stop_after)
+    passes = None if wants_origins else stop_after
+    loaded = loaded_model(model, seed, not wants_origins, parse_dims(dims), passes, signature)
     report = explained(loaded, stop_after) if wants_origins else report_of(loaded)
     if out is not None:
         pf.save(loaded, out)

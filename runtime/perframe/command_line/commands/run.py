@@ -32,6 +32,7 @@ def run(
     dims: options.Dims = "",
     weights: options.Weights = "float32",
     activations: options.Activations = "float32",
+    signature: options.Signature = None,
 ) -> None:
     """Run a model once and show its outputs."""
     import perframe as pf
@@ -48,7 +49,7 @@ def run(
         raise typer.BadParameter(f"{save.name!r} is not an .npz; perframe process writes pictures", param_hint="--save")
     (place,) = options.check_backends([backend])
     start = time.perf_counter()
-    loaded = loaded_model(model, seed)
+    loaded = loaded_model(model, seed, signature=signature)
     normalization = Normalization(scale, parse_numbers(mean, "--mean"), parse_numbers(std, "--std"))
     arrays, _ = model_inputs(loaded, given or (), parse_dims(dims), seed, normalization)
     if names := random_inputs(loaded.inputs, given or ()):

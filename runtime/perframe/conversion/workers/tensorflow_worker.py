@@ -13,6 +13,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 import numpy as np
 import tensorflow as tf
 import tf2onnx
+from tensorflow_weights import built, weights_of
 from worker_shared import Refused, facts, name_dims, report, save_values, seeded, serve, without_pickles
 
 v1 = tf.compat.v1
@@ -52,7 +53,11 @@ def load_saved_model(request):
         raise Refused(
             "it has no signatures: save it with tf.saved_model.save(..., signatures=...) or model.export(...)"
         )
-    chosen = "serving_default" if "serving_default" in signatures else next(iter(signatures))
+    chosen = request["signature"]
+    if chosen is None:
+        chosen = "serving_default" if "serving_default" in signatures else next(iter(signatures))
+    if chosen not in signatures:
+        raise Refused(f"it has no signature {chosen!r}; its signatures are {', '.join(signatures)}")
     signature = signatures[chosen]
     specs = signature.structured_input_signature[1]
     names = [*specs]
@@ -66,7 +71,13 @@ def load_saved_model(request):
 
 
 def load_keras(request):
+    if request["builder"] is not None:
+        return of_model(request, built(request))
     return of_keras(request, request["path"])
+
+
+def load_checkpoint(request):
+    return of_model(request, built(request))
 
 
 def of_keras(request, path):
@@ -77,7 +88,8 @@ def of_keras(request, path):
         text = str(error)
         if "No model config" in text or "model_config" in text:
             raise Refused(
-                f"it has weights and no network: {weights_of(path)}. Save the whole model, with model.save('m.keras')"
+                f"it has weights and no network: {weights_of(path)}. Save the whole model, with model.save('m.keras'), "
+                "or name the function that makes the network: --builder module:function"
             ) from error
         if "safe_mode" in text or "unsafe" in text.lower():
             raise Refused(
@@ -85,6 +97,11 @@ def of_keras(request, path):
                 f"--trust ({text:.300})"
             ) from error
         raise
+    return of_model(request, model)
+
+
+def of_model(request, model):
+    """A model that is in memory, of Keras or a tf.Module."""
     if not getattr(model, "inputs", None):
         shapes = request["inputs"]
         if not shapes:
@@ -102,28 +119,16 @@ def of_keras(request, path):
     outputs = list(getattr(model, "output_names", None) or ())
 
     def call(*values):
-        made = tf.nest.flatten(model(values[0] if len(values) == 1 else list(values), training=False))
+        if isinstance(model, tf.keras.Model):
+            made = tf.nest.flatten(model(values[0] if len(values) == 1 else list(values), training=False))
+        else:
+            made = tf.nest.flatten(model(*values))
         named = len(set(outputs)) == len(made) == len(outputs)
         return dict(zip(outputs, made, strict=True)) if named else made
 
     loaded = of_function(request, call, specs)
     loaded.keep = model
     return loaded
-
-
-def weights_of(path):
-    """The content of an HDF5 file of weights, as text."""
-    import h5py
-
-    found = []
-
-    def add(name, one):
-        if isinstance(one, h5py.Dataset):
-            found.append(f"{name} {one.dtype} {one.shape}")
-
-    with h5py.File(path, "r") as file:
-        file.visititems(add)
-    return f"{len(found)} tensors, {', '.join(found[:6])}{', ...' if len(found) > 6 else ''}"
 
 
 def of_function(request, call, specs):
@@ -353,6 +358,7 @@ LOADERS = {
     "hdf5": load_keras,
     "graph": load_graph,
     "meta_graph": load_meta_graph,
+    "tf_checkpoint": load_checkpoint,
     "tfjs_graph": load_tfjs_graph,
     "tfjs_layers": load_tfjs_layers,
 }

@@ -16,6 +16,8 @@ from perframe.safety.records import dataclass
 from perframe.tensor import DataType, Storage
 from perframe.tensor.checks import machine_bytes
 from perframe.tensor.guarded import guard
+from perframe.tensor.locks import new_lock
+from perframe.tensor.memory import counted_bytes, ledger
 from perframe.tensor.storage import NOWHERE, HostStorage, aligned_bytes
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
@@ -34,22 +36,45 @@ class Arena:
         self.workspaces: list[ArenaWorkspace] = []
         self._block, self._wanted = NOWHERE, 0
         self.address = NOWHERE[1]  # the present block's
+        self._lock = new_lock()  # of the thread that allocates: runs begin in jobs, and in `begin`
 
     def block(self, size: int) -> tuple[NDArray[Any], int]:
         """Return memory of at least `size` bytes, and its address. The caller must hold the memory during its run: a
         larger block may replace it meanwhile, and the arena drops it when the last plan leaves.
         """
         block = self._block
-        if block[0].size < size or block[0].size < self._wanted:
-            block = self._block = NOWHERE  # free the old block before allocating the new one
-            wanted = max(size, self._wanted)
-            try:
-                block = aligned_bytes(wanted + max(ROOM, wanted))
-            except BackendError:
-                block = aligned_bytes(wanted)
-            block[0][: min(4 * wanted, ROOM)] = 0  # the first write to a page waits for the system
-            self._block, self.address = block, block[1]
+        if block[0].size < size or (block[0].size < self._wanted and self._fits(self._wanted)):
+            with self._lock:
+                if self._block is block:
+                    self._allocate(size)
+                block = self._block
         return block
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes that count as held."""
+        return counted_bytes(self._block[0])
+
+    def _fits(self, size: int) -> bool:
+        return ledger.fits(self._growth(size))
+
+    def _growth(self, size: int) -> int:
+        """The bytes more that a block of this size takes."""
+        return size + ALIGNMENT - self.held_bytes
+
+    def _allocate(self, size: int) -> None:
+        wanted = max(size, self._wanted)
+        if not self._fits(wanted):
+            wanted = size
+            ledger.require(self._growth(size), "the values of a run")
+        self._block = NOWHERE  # free the old block before allocating the new one
+        room = wanted + max(ROOM, wanted)
+        try:
+            block = aligned_bytes(room if ledger.least == math.inf else wanted)
+        except BackendError:
+            block = aligned_bytes(wanted)
+        block[0][: min(4 * wanted, ROOM)] = 0  # the first write to a page waits for the system
+        self._block, self.address = block, block[1]
 
     def enlarge(self, size: int) -> None:
         """Reserve at least `size` bytes for the next run. Raises InputError for more bytes than the machine has."""
@@ -61,12 +86,15 @@ class Arena:
                 )
             self._wanted = size
 
+    def shrink(self) -> None:
+        """Reserve no more bytes than the workspaces have."""
+        self._wanted = max([other.size for other in self.workspaces], default=0)
+
     def leave(self, workspace: ArenaWorkspace) -> None:
         """Remove a plan's workspace. The last one to leave drops the block."""
         if workspace in self.workspaces:
             self.workspaces.remove(workspace)
-            if workspace.size == self._wanted:
-                self._wanted = max([other.size for other in self.workspaces], default=0)
+            self.shrink()
         if not self.workspaces:
             self._block, self.address = NOWHERE, NOWHERE[1]
 
@@ -218,12 +246,22 @@ class ArenaWorkspace:
         self._arena.enlarge(self.size)
 
     def resize(self, size: int) -> None:
-        """Take another number of bytes. Raises InputError for more bytes than the machine has."""
+        """Take another number of bytes. Raises InputError for more bytes than the machine has, and MemoryLimitError."""
         self._arena.enlarge(size)
+        try:
+            self._arena.block(size)
+        except BaseException:
+            self._arena.shrink()
+            raise
         self.size = size
 
     def begin(self) -> None:
-        """Do nothing: the arena is enlarged before a run, and storages follow it."""
+        """Allocate the memory here, where an error stops the run. Raises MemoryLimitError."""
+        self._arena.block(self.size)
+
+    def held(self) -> list[tuple[int, int]]:
+        """The id of the arena, and its bytes."""
+        return [(id(self._arena), self._arena.held_bytes)]
 
     def release(self) -> None:
         """Remove the workspace from the arena."""

@@ -40,6 +40,8 @@ class LateProgram:
         self.times_steps = False
         self._prepare()
 
+    held_bytes = 0
+
     def __len__(self) -> int:
         return len(self.steps)
 

@@ -191,6 +191,8 @@ class CpuProgram:
         self._splits, self._memories = splits, memories
         self._wants_helpers = splits and self._wants_helpers
 
+    held_bytes = 0
+
     def __len__(self) -> int:
         return len(self.steps)
 

@@ -25,6 +25,7 @@ from perframe.graphics.functions import Entries, generate, get
 from perframe.graphics.headless_context import FORKED, entry_point
 from perframe.graphics.software import is_software
 from perframe.tensor.locks import new_lock
+from perframe.tensor.memory import Held
 
 MAX_INPUTS = 7
 # The most rounds of all loops of a shader. llvmpipe silently ends a shader after 65,535. A GPU takes about 0.1 s for as
@@ -253,31 +254,61 @@ class Device:
             self._is_guarded = False
 
     def buffer(self, size: int) -> moderngl.Buffer:
-        """A new buffer of at least `size` bytes."""
+        """A new buffer of at least `size` bytes. Raises MemoryLimitError."""
+        return self._buffer(self.buffer_bytes(size))
+
+    def buffer_bytes(self, size: int) -> int:
+        """The bytes of the buffer that is made for `size` bytes."""
+        return buffer_of_one_kind(size) if self._is_llvmpipe else size
+
+    def _buffer(self, size: int) -> moderngl.Buffer:
+        held = self._held(size, "a GL buffer")
+        buffer = self.ctx.buffer(reserve=size)
+        buffer.extra = held
+        return buffer
+
+    def _held(self, size: int, purpose: str) -> Held:
+        """Count the bytes of a GL object, after those that were dropped are free."""
         self.allocations += 1
-        return self.ctx.buffer(reserve=buffer_of_one_kind(size) if self._is_llvmpipe else size)
+        self.collect()
+        return Held(size, purpose)
 
     def texture(self, size: tuple[int, int], kind: str) -> moderngl.TextureArray:
-        """A new array texture of at least this size, with four numbers a texel; `kind` is "float", "half" or "int"."""
-        self.allocations += 1
-        if self._is_llvmpipe:
-            size = texture_of_one_kind(size, self.limits["texture_size"])
+        """A new array texture of at least this size, with four numbers a texel; `kind` is "float", "half" or "int".
+        Raises MemoryLimitError.
+        """
+        held = self._held(self.texture_bytes(size, 2 if kind == "half" else 4), "a GL texture")
+        size = self._texture_size(size)
         texture = self.ctx.texture_array((*size, SHEETS), 4, dtype=_TEXTURE_DTYPES[kind])
+        texture.extra = held
         texture.filter = (moderngl.NEAREST, moderngl.NEAREST)
         return texture
+
+    def texture_bytes(self, size: tuple[int, int], element_bytes: int) -> int:
+        """The bytes of the texture that is made for this size."""
+        width, height = self._texture_size(size)
+        return width * height * SHEETS * 4 * element_bytes
+
+    def _texture_size(self, size: tuple[int, int]) -> tuple[int, int]:
+        return texture_of_one_kind(size, self.limits["texture_size"]) if self._is_llvmpipe else size
 
     def take_staging(self, size: int) -> moderngl.Buffer:
         """Take a buffer of at least `size` bytes for a readback; return it by `give_staging` once it is read."""
         rounded = max(256, 1 << (size - 1).bit_length())
         free = self._staging.setdefault(rounded, [])
-        if not free:
-            self.allocations += 1
-            free.append(self.ctx.buffer(reserve=rounded))  # of exactly this size, since the pool goes by sizes
-        return free.pop()
+        return free.pop() if free else self._buffer(rounded)  # of exactly this size, since the pool goes by sizes
 
     def give_staging(self, buffer: moderngl.Buffer) -> None:
         """Return a staging buffer to the pool."""
         self._staging.setdefault(buffer.size, []).append(buffer)
+
+    def free_spare(self) -> None:
+        """Free dropped objects and unused staging buffers, if the context is current in this thread."""
+        with suppress(BackendError, ClosedError), self.using():
+            for buffers in self._staging.values():
+                while buffers:
+                    buffers.pop().release()
+            self.collect()
 
     def drop(self, *objects: Any) -> None:
         """Free GL objects when this device is next used, on its thread."""

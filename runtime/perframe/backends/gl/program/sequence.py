@@ -15,6 +15,7 @@ from perframe.backends.gl.program.timers import StepTimers
 from perframe.backends.gl.replay import CommandList
 from perframe.backends.protocol import Step, TimedRun
 from perframe.tensor import Storage
+from perframe.tensor.memory import counted_bytes
 
 MOST_LISTS = 128  # of a program; the oldest goes
 
@@ -71,6 +72,11 @@ class GLProgram:
 
     def __len__(self) -> int:
         return len(self._steps)
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of the uniform buffer."""
+        return counted_bytes(self._uniforms)
 
     def replace(self, planned: Storage, new: Storage) -> None:
         """Use `new` instead of the plan's storage `planned`. The context is current, and its state guarded."""

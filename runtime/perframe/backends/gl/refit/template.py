@@ -16,13 +16,14 @@ from perframe.backends.gl.lowering.steps import on_gl
 from perframe.backends.gl.program.sized import ResizedProgram
 from perframe.backends.gl.refit.paper import GLMemory, PaperSlots, PaperStorage
 from perframe.backends.gl.replay import SizeAt
-from perframe.backends.gl.storage.slots import Slots
+from perframe.backends.gl.storage.slots import Slots, growth, require_growth
 from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.operand import Array
 from perframe.backends.refit import SizeMath
 from perframe.ir.sizes.size import is_symbolic, plain
 from perframe.ir.sizes.trace import Trace
 from perframe.tensor import DataType, Storage
+from perframe.tensor.memory import ledger, with_room
 from perframe.tensor.storage import address_of
 
 
@@ -76,7 +77,7 @@ class GLTemplate:
         self.native.read(address_of(self._block))
         found = self._made.get(backend)
         if found is None or not found.is_open:
-            found = self._made[backend] = GLFitted(self, backend)
+            found = self._made[backend] = GLFitted(self, backend, self._block[1:].tolist())
         found.apply(self._block[1:])
         return found
 
@@ -99,16 +100,25 @@ class GLFitted:
 
     is_only = True
 
-    def __init__(self, template: GLTemplate, backend: GLMemory) -> None:
+    def __init__(self, template: GLTemplate, backend: GLMemory, numbers: list[int]) -> None:
         self._template, self._backend, self.is_open = template, backend, True
-        self.numbers: list[int] = template.first
+        self.numbers = numbers
         self.workspace = _Workspace(self, backend)
-        self._planned = {
-            planned: backend.alloc(self._shape(where), dtype) for planned, (where, dtype) in template.storages.items()
-        }
+        self._planned: dict[int, GLStorage] = {}
+        self._constants: dict[int, GLStorage] = {}
+        try:
+            self._make(template, backend)
+        except BaseException:
+            for storage in self._planned.values():
+                storage.release()
+            self.workspace.release()
+            raise
+
+    def _make(self, template: GLTemplate, backend: GLMemory) -> None:
+        for planned, (where, dtype) in template.storages.items():
+            self._planned[planned] = backend.alloc(self._shape(where), dtype)
         self._slots = [self.workspace.room(slot.storage) for slot in template.slots]
         places = {id(slot.storage): real for slot, real in zip(template.slots, self._slots, strict=True)}
-        self._constants: dict[int, Any] = {}
         self._made_for: list[Sequence[Any]] = [()] * len(template.tables)  # the arguments of tables
 
         def found(storage: GLStorage) -> Storage:
@@ -137,13 +147,19 @@ class GLFitted:
 
     def apply(self, numbers: Array) -> None:
         """Make room for these sizes, and write their numbers."""
-        self.numbers = numbers.tolist()
-        for planned, (where, _) in self._template.storages.items():
-            storage, size = self._planned[planned], prod(self._shape(where))
-            if storage.max_capacity < size:
-                storage.enlarge((size + size // 2,))
-        for slot, length in zip(self._slots, self._template.lengths, strict=True):
-            self.workspace.enlarge(slot, max(1, resolved(length, self.numbers)))
+        before, self.numbers = self.numbers, numbers.tolist()
+        storages = [(self._planned[planned], where) for planned, (where, _) in self._template.storages.items()]
+        wanted = [(storage, prod(self._shape(where))) for storage, where in storages]
+        lengths = [max(1, resolved(length, self.numbers)) for length in self._template.lengths]
+        wanted += zip(self._slots, lengths, strict=True)
+        small = [(storage, size) for storage, size in wanted if storage.max_capacity < size]
+        roomy = [(storage, min(size + size // 2, storage.most_elements)) for storage, size in small]
+        try:
+            for storage, size in roomy if ledger.fits(growth(roomy)) else require_growth(small):
+                self.workspace.enlarge(storage, size)
+        except BaseException:
+            self.numbers = before
+            raise
         for at, (table, make, arguments) in enumerate(self._template.tables):
             given = [resolved(argument, self.numbers) for argument in arguments]
             if given != self._made_for[at]:
@@ -164,7 +180,7 @@ class GLFitted:
 
 def _fill(storage: Any, values: Array) -> None:
     if storage.max_capacity < values.size:
-        storage.enlarge((values.size + values.size // 2,))
+        storage.enlarge((with_room(storage, values.size),))
     storage.upload(values)
 
 
@@ -180,12 +196,14 @@ class _Workspace(Slots):
         return on_gl(self._take((max(1, plain(planned.size)),), planned.dtype, planned.is_half))
 
     def enlarge(self, storage: GLStorage, elements: int) -> None:
-        """Make room for more elements, if there is none yet, with some to spare."""
-        slot = self._taken[id(storage)]
-        if slot.size < self._backend.capacity((elements,), storage.dtype, storage.is_half)[1]:
-            shape = (elements + elements // 2,)
-            slot.want(self._backend.capacity(shape, storage.dtype, storage.is_half)[1], shape)
-        slot.settle()
+        """Make room for more elements in a storage of the pool, or in another one."""
+        slot = self._taken.get(id(storage))
+        if slot is None:
+            storage.enlarge((elements,))
+        else:
+            size = self._backend.capacity((elements,), storage.dtype, storage.is_half)[1]
+            self._used[slot] = size, (elements,)
+            slot.enlarge(size, (elements,))
 
     def release(self) -> None:
         """Leave the pool."""

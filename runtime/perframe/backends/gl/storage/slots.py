@@ -11,6 +11,7 @@ from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.precision import Precision
 from perframe.safety.records import dataclass
 from perframe.tensor import DataType, Storage
+from perframe.tensor.memory import counted_bytes, ledger
 
 
 class Allocator(Protocol):
@@ -27,45 +28,53 @@ class Allocator(Protocol):
 
 @dataclass(eq=False)
 class _Slot:
-    """A storage, and the largest value that a plan wants to put there."""
+    """A storage that plans share. `size` is that of the largest value that a plan wants to put there, and `made` that
+    of the storage.
+    """
 
     kind: str
     size: int
-    shape: Sequence[int]
+    made: int
     storage: GLStorage
-    is_large_enough: bool = True
+    users: int = 0  # plans
 
     @property
     def bytes(self) -> int:
         """Its bytes."""
-        return self.storage.element_bytes * max(self.storage.max_capacity, math.prod(self.shape))
+        return self.storage.element_bytes * self.storage.max_capacity
 
-    def want(self, size: int, shape: Sequence[int]) -> None:
-        """Note that a plan wants more room. Another run may be under way, so nothing happens yet."""
-        self.size, self.shape, self.is_large_enough = size, shape, False
-
-    def settle(self) -> None:
-        """Make the room that was wanted."""
-        if not self.is_large_enough:
-            self.storage.enlarge(self.shape)
-            self.is_large_enough = True
+    def enlarge(self, size: int, shape: Sequence[int]) -> None:
+        """Make room for a value."""
+        self.storage.enlarge(shape)
+        self.made, self.size = size, max(size, self.size)
 
 
 @dataclass
 class Pool:
-    """The storages that all plans of a backend share, since their runs follow each other. The last plan frees them."""
+    """The storages that all plans of a backend share, since their runs follow each other. The last plan that uses one
+    frees it.
+    """
 
     backend: Allocator
     slots: list[_Slot] = field(default_factory=list)
-    users: int = 0
 
-    def leave(self) -> None:
-        """Note that a plan needs no storage any more."""
-        self.users -= 1
-        if not self.users:
-            for slot in self.slots:
-                slot.storage.release()
-            self.slots.clear()
+    def leave(self, slot: _Slot) -> None:
+        """Note that a plan needs a storage no longer."""
+        slot.users -= 1
+        if not slot.users:
+            slot.storage.release()
+            self.slots.remove(slot)
+
+
+def growth(storages: Sequence[tuple[GLStorage, int]]) -> int:
+    """The bytes more that storages need to hold other numbers of elements."""
+    return sum(storage.bytes_for(size) - counted_bytes(storage.memory) for storage, size in storages)
+
+
+def require_growth(storages: Sequence[tuple[GLStorage, int]]) -> Sequence[tuple[GLStorage, int]]:
+    """Make room for all of them, and return them. Raises MemoryLimitError."""
+    ledger.require(growth(storages), "the values of a run")
+    return storages
 
 
 class Slots:
@@ -77,15 +86,19 @@ class Slots:
         self._pool, self._free = pool, list(pool.slots)
         self._taken: dict[int, _Slot] = {}
         self._scratch: list[Storage] = []
-        self._used: set[_Slot] = set()
+        self._used: dict[_Slot, tuple[int, Sequence[int]]] = {}  # with size and shape of this plan's largest value
         self.used = 0
-        pool.users += 1
-        self._is_open = True
 
     @property
     def size(self) -> int:
         """The bytes of all storages that the plan uses."""
-        return sum(slot.bytes for slot in self._used)
+        return sum(
+            max(slot.bytes, slot.storage.element_bytes * math.prod(shape)) for slot, (_, shape) in self._used.items()
+        )
+
+    def held(self) -> list[tuple[int, int]]:
+        """The ids of the storages that the plan uses, and their bytes."""
+        return [(id(slot.storage), slot.storage.held_bytes) for slot in self._used]
 
     def take(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> Storage:
         """Take storage for a value, until it is given back."""
@@ -94,20 +107,22 @@ class Slots:
     def _take(self, shape: Sequence[int], dtype: DataType, is_half: bool) -> Storage:
         is_half = is_half or dtype is DataType.FLOAT16
         kind, size = self._pool.backend.capacity(shape, dtype, is_half)
-        free = [slot for slot in self._free if slot.kind == kind]
+        free = [slot for slot in self._free if slot.kind == kind and slot.storage.is_open]
         fitting = [slot for slot in free if slot.size >= size]
         if fitting:
             slot = min(fitting, key=lambda slot: slot.size)
         elif free:
             slot = max(free, key=lambda slot: slot.size)
-            slot.want(size, shape)
         else:
-            slot = _Slot(kind, size, shape, self._pool.backend.alloc(shape, dtype, is_half))
+            slot = _Slot(kind, size, size, self._pool.backend.alloc(shape, dtype, is_half))
             self._pool.slots.append(slot)
+        slot.users += slot not in self._used
+        if slot not in self._used or self._used[slot][0] < size:
+            self._used[slot] = size, shape
+        slot.size = max(slot.size, size)  # another run may be under way, so nothing happens yet
         if slot in self._free:
             self._free.remove(slot)
         self._taken[id(slot.storage)] = slot
-        self._used.add(slot)
         self.used += slot.bytes
         return slot.storage
 
@@ -132,12 +147,16 @@ class Slots:
         """Do nothing: storage is enlarged when the plan's first run begins."""
 
     def begin(self) -> None:
-        """Make the room that the plan needs. Values of other plans' runs are lost."""
-        for slot in self._used:
-            slot.settle()
+        """Make the room that the plan needs, all of it or none. Values of other plans' runs are lost. Raises
+        MemoryLimitError.
+        """
+        small = [(slot, size, shape) for slot, (size, shape) in self._used.items() if slot.made < size]
+        require_growth([(slot.storage, math.prod(shape)) for slot, _, shape in small])
+        for slot, size, shape in small:
+            slot.enlarge(size, shape)
 
     def release(self) -> None:
         """Leave the pool."""
-        if self._is_open:
-            self._is_open = False
-            self._pool.leave()
+        for slot in self._used:
+            self._pool.leave(slot)
+        self._used.clear()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from perframe.backends.gl.context.device import Device
 from perframe.errors import ClosedError
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
+from perframe.tensor.memory import counted_bytes
 from perframe.tensor.protocol import Movable
 from perframe.tensor.snapshots import Snapshots
 
@@ -58,6 +59,20 @@ class GLStorage(Storage):
         """The moderngl object that has the values; None after release()."""
         return self._objects[-1] if self._objects else None
 
+    def bytes_for(self, size: int) -> int:
+        """The bytes of such a GL object for `size` elements."""
+        raise AssertionError("subclasses say")
+
+    @property
+    def most_elements(self) -> int:
+        """The most elements that such an object may have."""
+        raise AssertionError("subclasses say")
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes that count as held."""
+        return counted_bytes(self.memory) + self.snapshots.held_bytes
+
     @property
     def busy(self) -> bool:
         """Always False: GL orders an upload after earlier work."""
@@ -88,6 +103,10 @@ class GLStorage(Storage):
     def like(self, shape: Sequence[int], dtype: DataType) -> Self:
         """New storage in the same context."""
         return type(self)(self.device, shape, dtype)
+
+    def free_spare(self) -> None:
+        """Free the memory that is kept for later downloads."""
+        self.snapshots.free()
 
     def pin(self, tensor: Movable) -> Storage:
         """Move `tensor`'s data into storage of this context, unless it is there."""

@@ -1,0 +1,103 @@
+"""The plans of one part of a model, by input shapes: which of them stay, and which go."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from perframe.plan.plan import Plan
+from perframe.tensor.memory import ledger
+
+MAX_PLANS = 8  # of one part; the plan that was unused for longest is freed
+
+
+class PlanCache(OrderedDict[Any, Plan]):
+    """Plans by keys, the one that ran last at the end: that is `last`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: Plan | None = None
+        self.evicted: list[Plan] = []  # plans to free when their last runs are over
+        self.is_fitting = False  # whether a plan may be getting other shapes, so that none may go
+
+    def use(self, key: Any, plan: Plan) -> None:
+        """Note that one of the plans runs, and not the last one."""
+        self.move_to_end(key)
+        if self.last is not None:
+            self.last.used = next(ledger.uses)
+        self.last = plan
+
+    def spare(self, never_again: bool) -> Sequence[Plan]:
+        """The plans that may get other shapes: the oldest, which would be freed, or all but the last if a set of input
+        shapes comes `never_again`.
+        """
+        plans = list(self.values())
+        return plans[:-1] if never_again else plans[:1] if len(plans) >= MAX_PLANS else ()
+
+    def move(self, plan: Plan, key: Any) -> None:
+        """Keep a plan for another key: it was resized, or is new."""
+        for other in [other for other, known in self.items() if known is plan]:
+            del self[other]
+        self.evicted = [evicted for evicted in self.evicted if evicted is not plan]
+        self[key] = plan
+        self.use(key, plan)
+        self.evict_old()
+
+    def evict_all(self) -> None:
+        """Evict all plans: the next run takes a template's plan, or is planned again."""
+        self.evicted += self.values()
+        self.clear()
+        self.last = None
+
+    def evict_old(self) -> None:
+        """Free the plan that was unused for longest once its runs are over. Never blocks."""
+        if len(self) > MAX_PLANS:
+            self.evicted.append(self.popitem(last=False)[1])
+        for plan in [plan for plan in self.evicted if not plan.is_busy]:
+            self.evicted.remove(plan)
+            plan.release()
+
+    def drop_last(self) -> None:
+        """Free the last plan, which never ran."""
+        self.popitem()[1].release()
+        self.last = next(reversed(self.values()), None)
+
+    # --- memory ---
+
+    def _droppable(self) -> Iterator[tuple[Any, Plan]]:
+        """The plans that may go, the oldest first, with their keys: not the last one, and none that runs."""
+        plans = () if self.is_fitting else [*self.items()][:-1]
+        return ((key, plan) for key, plan in plans if not plan.is_busy)
+
+    @property
+    def oldest(self) -> int | None:
+        """When the oldest plan that may go was used; None if none may."""
+        return next((plan.used for _, plan in self._droppable()), None)
+
+    def drop_oldest(self) -> bool:
+        """Drop that plan. Return whether there was one."""
+        for key, plan in self._droppable():
+            del self[key]
+            plan.release()
+            return True
+        return False
+
+    def free_spare(self) -> None:
+        """Free the memory that plans keep for readbacks, and plans that waited for runs."""
+        for plan in self.values():
+            plan.free_spare()
+        self.evict_old()
+
+    def held(self, seen: set[int]) -> tuple[int, int]:
+        """The bytes of the plan that ran last, and of all others, apart from objects in `seen`."""
+        first = 0 if self.last is None else self.last.held(seen)
+        return first, sum(plan.held(seen) for plan in (*self.values(), *self.evicted))
+
+    def release(self) -> None:
+        """Free all plans. No run may be under way."""
+        for plan in (*self.values(), *self.evicted):
+            plan.release()
+        self.clear()
+        self.evicted.clear()
+        self.last = None
