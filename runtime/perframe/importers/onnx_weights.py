@@ -16,6 +16,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.tensor.background import take_turns
+
 LARGE = 4096  # bytes; smaller weights are parsed with the rest
 _GRAPH, _INITIALIZER = 7, 5  # fields of a model and of a graph
 _DIMS, _DATA_TYPE, _RAW_DATA, _DATA_LOCATION = 1, 2, 9, 14  # of a tensor
@@ -59,6 +61,7 @@ def split(file: IO[bytes], size: int) -> tuple[bytes, dict[int, NDArray[Any]]]:
 
 def read_array(file: IO[bytes], at: int, size: int, data_type: int, dims: Sequence[int]) -> NDArray[Any] | None:
     """Read a read-only array of `size` bytes; None if it has another size, or an unusual element type."""
+    take_turns()
     dtype = _DTYPES.get(data_type)
     if dtype is None or len(dims) > _MAX_RANK or any(dim < 0 for dim in dims):
         return None

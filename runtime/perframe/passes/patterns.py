@@ -22,6 +22,7 @@ from perframe.errors import ModelError
 from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.declaration import find_declaration, registry
 from perframe.ir.report import refuse
+from perframe.tensor.background import take_turns
 
 Found = Mapping[str, Layer | Value]
 Rewrite = Callable[..., int | str]
@@ -151,6 +152,7 @@ class Rules:
         by_op: dict[str, list[tuple[Op, Rewrite]]] = {}  # the rules that may match a layer; most operators have none
         changes = 0
         for layer in model.walk():
+            take_turns()
             if layer.op not in by_op:
                 by_op[layer.op] = [rule for rule in rules if rule[0].takes(layer)]
             for pattern, rewrite in by_op[layer.op]:
