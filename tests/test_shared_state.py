@@ -80,7 +80,7 @@ REASONS = {
     "ir/sizes/names.py:_unknown": NUMBERS,
     "tensor/background.py:_own": "a local of threads",
     "tensor/background.py:_threads": "a thread adds its own work in one step; only the exit reads it, as a list",
-    "tensor/frames.py:_inside": "added and removed in one step: work beside frames pauses a moment too long or too short",
+    "tensor/frames.py:_inside": "added and removed in one step; work beside frames may pause a moment too long",
     "tensor/frames.py:between": "an event, made for threads",
     "tensor/collection.py:_is_paused": "a pause that another thread ends early costs only time",
     "tensor/compilation.py:compiling": "counts under the lock of the process's compilers; others read it to show it",

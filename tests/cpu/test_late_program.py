@@ -181,7 +181,7 @@ def test_a_run_ends_as_it_began(held: Held) -> None:
         steps = worker.schedule_iterable(X)
         for _ in itertools.islice(steps, 3):
             pass
-        worker._host.wait_for_jobs()
+        worker._own.host.wait_for_jobs()
         held.come()
         for _ in steps:
             pass
@@ -276,7 +276,7 @@ def test_a_warm_up_of_slices_runs_once_until_the_kernels_are_there(held: Held, m
     with pf.Worker(network()) as worker:
         for _ in range(30):
             assert not worker.warmup(X, budget_ms=5)
-        worker._host.wait_for_jobs()
+        worker._own.host.wait_for_jobs()
         once = held.take()
         for _ in range(30):
             assert not worker.warmup(X, budget_ms=5)
@@ -286,7 +286,7 @@ def test_a_warm_up_of_slices_runs_once_until_the_kernels_are_there(held: Held, m
         share[0] = 1.0
         while not worker.warmup(X, budget_ms=5):
             pass
-        worker._host.wait_for_jobs()
+        worker._own.host.wait_for_jobs()
         assert not late_programs(worker)[0].is_provisional and not held.take()
 
 

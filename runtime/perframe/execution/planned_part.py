@@ -23,11 +23,11 @@ from perframe.ir.sizes.open_dims import Shapes
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.plan.analysis import Analysis
 from perframe.plan.budget import Budget, Position, Stopwatch
-from perframe.plan.constants import ConstantPool
+from perframe.plan.constants import ConstantPool, MissingConstant
 from perframe.plan.plan import NO_TARGETS, Plan, Target
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
-from perframe.tensor import Array, Tensor
+from perframe.tensor import Array, Storage, Tensor
 from perframe.tensor.collection import uncollected
 
 log = logging.getLogger("perframe")
@@ -118,6 +118,37 @@ class PlannedPart:
         plan = self._plans.get(self._key(values)[0])
         if plan is not None:
             plan.hold(values)
+
+    def planner(self, values: Values, backend: Backend | None = None, constants: ConstantPool | None = None) -> Planner:
+        """Return the planner for these inputs, with all shapes inferred, in any thread. `backend` and `constants` stand
+        in for those of the part.
+        """
+        _, shapes, decisive = self._key(values)
+        made_for, pool = backend or self._machine.backend, constants or self._constants
+        host = made_for if made_for.backend_type is self._machine.host.backend_type else self._machine.host
+        return self._planner(shapes, made_for, host, pool, decisive)
+
+    def make(self, planner: Planner, values: Values) -> Iterator[str]:
+        """Let a planner make the plan for these inputs layer by layer, and yield the name of each layer."""
+        key, shapes, _ = self._key(values)
+        yield from planner.advance()
+        self._keep(key, planner.made, shapes)
+
+    def adopt(self, missing: MissingConstant, storage: Storage) -> None:
+        """Take storage in which a constant lies already."""
+        self._constants.adopt(self._machine.backend, missing, storage)
+
+    @property
+    def decisive(self) -> dict[str, Array | None]:
+        """The inputs that decide shapes, with the values in the run that was last; None before a run."""
+        key = next(reversed(self._plans), None)
+        found: list[Any] = [None] * len(self._decisive)
+        if key is not None and self._decisive:
+            found = [
+                np.frombuffer(data, value.dtype.numpy).reshape(shape)
+                for value, (data, shape) in zip(self._decisive, key[1:], strict=True)
+            ]
+        return {value.name: array for value, array in zip(self._decisive, found, strict=True)}
 
     def plan_ahead(self, values: Values) -> Iterator[str]:
         """Make the plan for these inputs if there is none, layer by layer, and yield the name of each layer. On a GPU
@@ -302,14 +333,20 @@ class PlannedPart:
         """Yield this part."""
         yield self
 
-    def release(self) -> None:
-        """Free plans and constants. No run may be under way."""
-        for plan in (*self._plans.values(), *self._evicted):
-            plan.release()
+    def plans(self) -> Iterator[Plan]:
+        """Yield the plans that it has now, those to be freed among them."""
+        yield from (*self._plans.values(), *self._evicted)
+
+    def releasing(self) -> Iterator[None]:
+        """Free plans and constants, one at each step. No run may be under way."""
+        plans = [*self.plans()]
         self._plans.clear()
         self._evicted.clear()
-        self._constants.release()
         self._templates = None
+        for plan in plans:
+            plan.release()
+            yield
+        yield from self._constants.releasing()
 
 
 def _decisive_inputs(part: Subgraph) -> list[Value]:

@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from perframe.backends.operand import Later, Make, Operand
-from perframe.backends.protocol import Backend
+from perframe.backends.protocol import Backend, Parcel, Preloading
 from perframe.errors import InputError
 from perframe.ir import Value
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import Array, DataType, HostStorage, Storage
+from perframe.tensor.background import take_turns
 from perframe.tensor.locks import new_lock
 
 log = logging.getLogger("perframe")
@@ -126,6 +127,24 @@ class ConstantPool:
 
         return self._operand(backend, value, kind, derived, later if isinstance(make, Later) else None)
 
+    def parcels(self, backend: Preloading) -> list[tuple[MissingConstant, Parcel]]:
+        """Return the constants that were not there since the last call, ready to be uploaded in pieces. For a thread
+        beside that of the context.
+        """
+        made = []
+        for missing in self.take_missing():
+            take_turns()
+            parcel = backend.parcel(missing.array, self._is_weight(missing.value), missing.value.is_half is True)
+            made.append((missing, parcel))
+        return made
+
+    def adopt(self, backend: Backend, missing: MissingConstant, storage: Storage) -> None:
+        """Take storage in which a constant lies already, unless another pool has made its own meanwhile."""
+        array = missing.array
+        self._warn(backend, missing.value, array)
+        made = Operand(missing.value.name, array.shape, DataType.of(array.dtype), storage=storage)
+        self._operand(backend, missing.value, missing.kind, lambda: array, lambda: made)
+
     def put(self, backend: Backend, missing: MissingConstant) -> None:
         """Put a constant on a backend that a trace did not find there."""
         if missing.value in self._constants:
@@ -181,15 +200,16 @@ class ConstantPool:
         return self._uploaded(backend, missing.value, missing.array)
 
     def _uploaded(self, backend: Backend, value: Value, array: Array) -> Operand:
-        """Put a constant, or an array derived from it, on a backend. Warns of weights that stay float32 against the
-        user's wish.
-        """
-        is_weight = self._is_weight(value)
-        reason = backend.precision.why_whole(array) if is_weight else None
+        """Put a constant, or an array derived from it, on a backend."""
+        self._warn(backend, value, array)
+        storage = backend.constant(array, self._is_weight(value), value.is_half is True)
+        return Operand(value.name, array.shape, DataType.of(array.dtype), storage=storage)
+
+    def _warn(self, backend: Backend, value: Value, array: Array) -> None:
+        """Warn of a weight that stays float32 against the user's wish."""
+        reason = backend.precision.why_whole(array) if self._is_weight(value) else None
         if reason is not None:
             log.warning("constant %r %s stays float32 on %s: %s", value.name, array.shape, backend.backend_type, reason)
-        storage = backend.constant(array, is_weight, value.is_half is True)
-        return Operand(value.name, array.shape, DataType.of(array.dtype), storage=storage)
 
     def _is_weight(self, value: Value) -> bool:
         """Whether a constant is large, and not one of a plan: another shape may not ask for other programs."""
@@ -219,11 +239,18 @@ class ConstantPool:
         whole = {value for value, made in values if made.dtype is DataType.FLOAT32 and made.storage.element_bytes == 4}
         return tuple(sorted(value.name for value in whole if self._is_weight(value)))
 
+    def releasing(self) -> Iterator[None]:
+        """Free one storage at each step, except those that other workers use."""
+        while self._made:
+            key, operand = self._made.popitem()
+            shared = self._taken.pop(key, None)
+            if shared is None:
+                operand.storage.release()
+            else:
+                let_go(shared)
+            yield
+
     def release(self) -> None:
         """Free all storages, except those that other workers use."""
-        for shared in self._taken.values():
-            let_go(shared)
-        for key in self._made.keys() - self._taken.keys():
-            self._made[key].storage.release()
-        self._made.clear()
-        self._taken.clear()
+        for _ in self.releasing():
+            pass

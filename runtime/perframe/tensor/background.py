@@ -118,6 +118,11 @@ class Background(Generic[T]):
         return self._work.is_done or self._work.is_cancelled or self._process != os.getpid()
 
     @property
+    def ended(self) -> bool:
+        """Whether its thread has ended, too."""
+        return self._work.is_done or self._process != os.getpid()
+
+    @property
     def failed(self) -> bool:
         """Whether it has ended with an error."""
         return self._work.is_done and not self._work.is_cancelled and self._work.error is not None
@@ -155,7 +160,7 @@ class Background(Generic[T]):
             self._work.is_cancelled = True
 
     def __await__(self) -> Generator[Any, None, T]:
-        """Frames go on until it is done. Whoever cancels the waiting code cancels the work."""
+        """Frames continue until it is done. Whoever cancels the waiting code cancels the work."""
         try:
             yield from frames.give_frames_back(self._poll, self._frame)
         except BaseException:

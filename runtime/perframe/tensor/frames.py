@@ -81,7 +81,7 @@ def current_frame() -> FrameState:
 
 
 def give_frames_back(done: Callable[[], bool], begun: int, seconds: float = 0.0005) -> Generator[Any, None, None]:
-    """Let frames go on until `done`, and at least one if the awaited work began in this frame. In loops of asyncio,
+    """Let frames continue until `done`, and at least one if the awaited work began in this frame. In loops of asyncio,
     ask again after `seconds`.
     """
     asyncio = sys.modules.get("asyncio")  # imported, if its loop is running

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from time import perf_counter
@@ -26,6 +26,7 @@ from perframe.backends.gl.lowering.steps import (
 from perframe.backends.gl.program.sequence import GLProgram, GLStep
 from perframe.backends.gl.program.timers import QueryTimers, StepTimers, WorkClock
 from perframe.backends.gl.refit.paper import PaperSlots, PaperSteps, paper_backend
+from perframe.backends.gl.refit.preloading import GLParcel, link
 from perframe.backends.gl.refit.template import GLTemplate
 from perframe.backends.gl.storage.slots import Pool, Slots
 from perframe.backends.gl.storage.storage import GLStorage
@@ -119,6 +120,7 @@ class GLBackend:
         self.pool = Pool(self)
         self.size_math: SizeMath | None = None  # without it, plans follow no sizes
         self._clock = WorkClock(device)
+        self._paper: Any = None  # see `apart`
 
     @property
     def memory(self) -> Hashable:
@@ -216,10 +218,35 @@ class GLBackend:
         return self.size_math is not None
 
     def apart(self) -> Following:
-        """Return a backend for plans that are made in another thread and never run."""
-        with self.device.current():
-            made: Following = paper_backend(self)
+        """Return a backend for plans that another thread makes and nobody runs. The first call needs the context."""
+        if self._paper is None:
+            with self.device.current():
+                self._paper = paper_backend(self)
+        made: Following = self._paper
         return made
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether this thread may use the backend now."""
+        return self.device.is_usable
+
+    def arranged(self, value: Array, is_half: bool) -> Array:
+        """Return values as storages keep them, in any thread."""
+        raise AssertionError("subclasses arrange them")
+
+    def parcel(self, value: Array, is_weight: bool = False, is_half: bool = False) -> GLParcel:
+        """Prepare what `constant` uploads, in any thread."""
+        return GLParcel(self, value, is_weight, is_half)
+
+    def link(self, program: Program) -> Generator[bool, None, bool]:
+        """Link the programs of a plan that was made in another thread, one at each step."""
+        assert isinstance(program, PaperSteps)
+        return link(self.device, program)
+
+    def record(self, program: Program) -> Iterator[None]:
+        """Record the calls of a whole run, some at each step."""
+        assert isinstance(program, GLProgram)
+        return program.record_ahead()
 
     def template(
         self,

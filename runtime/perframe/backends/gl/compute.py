@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
@@ -26,7 +26,7 @@ from perframe.backends.gl.lowering.steps import (
 )
 from perframe.backends.gl.program.timers import CallTimers, system_clock
 from perframe.backends.gl.replay import CommandList, Name
-from perframe.backends.gl.storage.storage import GLStorage, runs_of
+from perframe.backends.gl.storage.storage import PIECE, GLStorage, runs_of
 from perframe.backends.gl.texels import SHEETS
 from perframe.backends.precision import FULL, Precision
 from perframe.backends.refit import SizeMath
@@ -91,6 +91,14 @@ class BufferStorage(GLStorage):
             with self.device.using() as gl:
                 gl.glMemoryBarrier(_ALL_BARRIERS)  # an earlier dispatch may have written here
                 self.memory.write(to_gpu(array, self.is_half))
+
+    def pieces(self, arranged: Array) -> Iterator[None]:
+        """Write arranged values, a piece at each step."""
+        self.changes += 1
+        for begin in range(0, arranged.size, step := PIECE // arranged.itemsize):
+            with self.device.using():
+                self.memory.write(arranged[begin : begin + step], offset=begin * arranged.itemsize)
+            yield
 
     def upload_part(self, array: Array, at: Sequence[int], shape: Sequence[int]) -> None:
         """Write a block of a tensor, run by run."""
@@ -337,6 +345,10 @@ class ComputeBackend(GLBackend):
     def capacity(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> tuple[str, int]:
         """The class and the number of elements: any buffer of the class that is large enough serves."""
         return "buffer of halves" if is_half else "buffer", max(1, (TensorShape(shape).size + 3) // 4) * 4
+
+    def arranged(self, value: Array, is_half: bool) -> Array:
+        """The values in their order, as buffers hold them."""
+        return to_gpu(value, is_half)
 
     def bind(self, binding: Binding) -> ComputeStep:
         """Make a dispatch of a binding."""

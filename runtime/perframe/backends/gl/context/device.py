@@ -209,6 +209,14 @@ class Device:
                 self._inside -= 1
                 current_context.restore(previous)
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether this thread may use the context now. True for a released one: to use it says what is wrong."""
+        if threading.get_ident() != self.thread:
+            return False
+        is_released = isinstance(self.ctx.mglo, moderngl.InvalidObject)
+        return self.owned or is_released or bool(self._current_handle() == self._handle)
+
     def _check_thread(self) -> None:
         if threading.get_ident() != self.thread:
             raise BackendError(FORKED if self.thread is None else _ANOTHER_THREAD)

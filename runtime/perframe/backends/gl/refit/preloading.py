@@ -1,0 +1,56 @@
+"""What a plan needs before the thread of the context makes it: constants in pieces, and linked programs."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Protocol
+
+from perframe.backends.gl.context.device import Device
+from perframe.backends.gl.refit.paper import PaperSteps
+from perframe.backends.gl.storage.slots import Allocator
+from perframe.backends.gl.storage.storage import GLStorage
+from perframe.backends.operand import Array
+from perframe.tensor import DataType
+
+
+class Arranging(Allocator, Protocol):
+    """What parcels use of a GL backend."""
+
+    def arranged(self, value: Array, is_half: bool) -> Array:
+        """Return values as storages keep them, in any thread."""
+
+
+class GLParcel:
+    """A constant as its storage keeps it. Any thread may make it."""
+
+    def __init__(self, backend: Arranging, value: Array, is_weight: bool, is_half: bool) -> None:
+        self._backend, self._shape, self._dtype = backend, value.shape, DataType.of(value.dtype)
+        self._is_half = is_weight and backend.precision.halves_weight(value, is_half)
+        self._values = backend.arranged(value, self._is_half or self._dtype is DataType.FLOAT16)
+        self.storage: GLStorage
+
+    def upload(self) -> Iterator[None]:
+        """Make the storage, and write a piece of the constant at each step, in the thread of the context."""
+        self.storage = self._backend.alloc(self._shape, self._dtype, self._is_half)
+        yield
+        yield from self.storage.pieces(self._values)
+
+
+def link(device: Device, program: PaperSteps) -> Generator[bool, None, bool]:
+    """Link the programs of steps that were made without a context, one at each step. Yields whether the driver does the
+    rest by itself, and returns whether any program was new. Raises BackendError for a shader that the driver refuses.
+    """
+    before = known = device.programs.count
+    for step in program.steps:
+        with device.using():
+            step.link(device)
+        if device.programs.count > known:
+            known = device.programs.count
+            yield False
+    done = False
+    while not done:
+        with device.using():
+            done = device.programs.settle_one()
+            waits = device.programs.waits
+        yield waits
+    return known > before
