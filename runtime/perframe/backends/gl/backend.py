@@ -234,6 +234,10 @@ class GLBackend:
         """Return values as storages keep them, in any thread."""
         raise AssertionError("subclasses arrange them")
 
+    def lent(self, arranged: Array, shape: Sequence[int], dtype: DataType, is_half: bool) -> GLStorage | None:
+        """Return storage that lies in an arranged array, without a copy; None where that cannot be."""
+        return None
+
     def parcel(self, value: Array, is_weight: bool = False, is_half: bool = False) -> GLParcel:
         """Prepare what `constant` uploads, in any thread."""
         return GLParcel(self, value, is_weight, is_half)

@@ -112,6 +112,7 @@ class Device:
         renderer = self.gl.glGetString(_RENDERER)
         name = ctypes.string_at(renderer).decode(errors="replace") if renderer else ""
         self.name, self._is_llvmpipe, self.is_software = name, "llvmpipe" in name, is_software(name)
+        self.lends = self._is_llvmpipe and "GL_AMD_pinned_memory" in ctx.extensions  # buffers may lie in arrays
         # This fence exists in this context alone. A handle proves less: a new context may get a dead one's handle.
         self._mark = self.gl.glFenceSync(_COMMANDS_COMPLETE, 0)
         self._conditional = ConditionalRendering(self.gl)

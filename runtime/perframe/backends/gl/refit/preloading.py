@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Protocol
 
 from perframe.backends.gl.context.device import Device
@@ -19,6 +19,9 @@ class Arranging(Allocator, Protocol):
     def arranged(self, value: Array, is_half: bool) -> Array:
         """Return values as storages keep them, in any thread."""
 
+    def lent(self, arranged: Array, shape: Sequence[int], dtype: DataType, is_half: bool) -> GLStorage | None:
+        """Return storage that lies in an arranged array, without a copy; None where that cannot be."""
+
 
 class GLParcel:
     """A constant as its storage keeps it. Any thread may make it."""
@@ -31,9 +34,11 @@ class GLParcel:
 
     def upload(self) -> Iterator[None]:
         """Make the storage, and write a piece of the constant at each step, in the thread of the context."""
-        self.storage = self._backend.alloc(self._shape, self._dtype, self._is_half)
+        lent = self._backend.lent(self._values, self._shape, self._dtype, self._is_half)
+        self.storage = lent or self._backend.alloc(self._shape, self._dtype, self._is_half)
         yield
-        yield from self.storage.pieces(self._values)
+        if lent is None:
+            yield from self.storage.pieces(self._values)
 
 
 def link(device: Device, program: PaperSteps) -> Generator[bool, None, bool]:
