@@ -51,21 +51,35 @@ def test_the_first_run_after_it_makes_no_plan(
     assert part.latest_plan is made
 
 
-def test_weights_go_up_in_pieces(worker: pf.Worker, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lends", [False, True])
+def test_weights_go_up_in_pieces(
+    worker: pf.Worker, results: Callable[[int], Any], backend: str, monkeypatch: pytest.MonkeyPatch, lends: bool
+) -> None:
+    """Or they stay in the array of the thread, where the driver can use it."""
     if backend == "cpu":
         return
-    kind: Any = type(next(worker.parts.planned_parts()).latest_plan.inputs[0].storage)  # type: ignore[union-attr]
+    made: Any = worker._own.backend
+    monkeypatch.setattr(made.device, "lends", lends and made.device.lends)
+    kind: Any = type(made.alloc((4,), pf.DataType.FLOAT32))
     whole, pieces = list[int](), list[int]()
     upload, write = kind.upload, kind.pieces
-    monkeypatch.setattr(kind, "upload", lambda self, array: (whole.append(array.nbytes), upload(self, array))[1])
+
+    def noted_whole(self: Any, array: Any) -> None:
+        whole.append(array.nbytes)
+        upload(self, array)
 
     def noted(self: Any, arranged: Any) -> Iterator[None]:
         pieces.append(arranged.nbytes)
         yield from write(self, arranged)
 
+    monkeypatch.setattr(kind, "upload", noted_whole)
     monkeypatch.setattr(kind, "pieces", noted)
     worker.swap(model(2)).result(wait=True)
-    assert len(pieces) == 3 and max(whole, default=0) < 100_000 < min(pieces)
+    assert max(whole, default=0) < 100_000
+    assert len(pieces) == (0 if backend == "gpu_compute" and made.device.lends else 3)
+    assert min(pieces, default=100_001) > 100_000
+    np.testing.assert_array_equal(output(worker), results(2))
+    settled(worker)
 
 
 def test_outputs_stay_until_the_first_run_of_the_new_model(worker: pf.Worker, results: Callable[[int], Any]) -> None:

@@ -12,6 +12,8 @@ from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.operand import Array
 from perframe.tensor import DataType
 
+KNOWN_AT_ONCE = 8  # programs that are linked already, which one step looks up
+
 
 class Arranging(Allocator, Protocol):
     """What parcels use of a GL backend."""
@@ -46,10 +48,10 @@ def link(device: Device, program: PaperSteps) -> Generator[bool, None, bool]:
     rest by itself, and returns whether any program was new. Raises BackendError for a shader that the driver refuses.
     """
     before = known = device.programs.count
-    for step in program.steps:
+    for at, step in enumerate(program.steps):
         with device.using():
             step.link(device)
-        if device.programs.count > known:
+        if device.programs.count > known or at % KNOWN_AT_ONCE == 0:
             known = device.programs.count
             yield False
     done = False
