@@ -76,8 +76,8 @@ def test_weights_go_up_in_pieces(
     monkeypatch.setattr(kind, "pieces", noted)
     worker.swap(model(2)).result(wait=True)
     assert max(whole, default=0) < 100_000
-    assert len(pieces) == (0 if backend == "gpu_compute" and made.device.lends else 3)
-    assert min(pieces, default=100_001) > 100_000
+    large = [size for size in pieces if size > 100_000]
+    assert len(large) == (0 if backend == "gpu_compute" and made.device.lends else 3)
     np.testing.assert_array_equal(output(worker), results(2))
     settled(worker)
 

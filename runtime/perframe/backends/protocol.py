@@ -4,7 +4,7 @@ the same name in the backend's `families` folder.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
@@ -309,8 +309,35 @@ class Parcel(Protocol):
         """The storage, after the last step."""
 
 
+class Realized(Protocol):
+    """The program of a plan that was made apart, with storage."""
+
+    @property
+    def program(self) -> Program:
+        """The program, which runs."""
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """Its steps."""
+
+    @property
+    def workspace(self) -> Workspace:
+        """The storage of values within a run."""
+
+    @property
+    def owned(self) -> list[Storage]:
+        """Its other storages: inputs, outputs, and constants of the plan alone."""
+
+    @property
+    def live(self) -> Sequence[int]:
+        """The bytes of the values that are live, layer by layer."""
+
+    def place(self, storage: Storage) -> Storage:
+        """Return the storage for one of the plan apart."""
+
+
 @runtime_checkable
-class Preloading(Protocol):
+class Preloading(Backend, Protocol):
     """A backend that one thread uses, so that others prepare what is slow."""
 
     @property
@@ -329,6 +356,13 @@ class Preloading(Protocol):
         """Link what a program of `apart` runs that is not linked yet, some of it at each step. Yields whether the
         driver does the rest by itself, and returns whether there was anything to link. Raises BackendError for a shader
         that the driver refuses.
+        """
+
+    def realize(
+        self, program: Program, workspace: Workspace, owned: Sequence[Storage], constants: Mapping[int, Storage]
+    ) -> Generator[None, None, Realized]:
+        """Give storage to a program of `apart`, its workspace and the storages that its plan has `owned`, some at each
+        step. `constants` holds storages by the ids of the arrays that lie there.
         """
 
     def record(self, program: Program) -> Iterator[None]:

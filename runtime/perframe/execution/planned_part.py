@@ -134,9 +134,18 @@ class PlannedPart:
         yield from planner.advance()
         self._keep(key, planner.made, shapes)
 
-    def adopt(self, missing: MissingConstant, storage: Storage) -> None:
-        """Take storage in which a constant lies already."""
-        self._constants.adopt(self._machine.backend, missing, storage)
+    def keep(self, plan: Plan, values: Values) -> None:
+        """Keep a plan for these inputs."""
+        key, shapes, _ = self._key(values)
+        self._keep(key, plan, shapes)
+
+    def share(self, constants: ConstantPool) -> None:
+        """Share the constants that another pool shares."""
+        self._constants.share(constants)
+
+    def adopt(self, missing: MissingConstant, storage: Storage) -> Storage:
+        """Take storage in which a constant lies already, and return the storage of the constant."""
+        return self._constants.adopt(self._machine.backend, missing, storage)
 
     @property
     def decisive(self) -> dict[str, Array | None]:

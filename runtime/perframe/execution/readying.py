@@ -19,9 +19,11 @@ from perframe.execution.planned_part import PlannedPart
 from perframe.ir import Model, Value
 from perframe.plan.budget import Budget
 from perframe.plan.constants import ConstantPool, MissingConstant
+from perframe.plan.plan import Plan
 from perframe.plan.planner import Planner
+from perframe.plan.realizing import realizable, realized
 from perframe.plan.segments import Segment
-from perframe.tensor import DataType
+from perframe.tensor import DataType, Storage
 from perframe.tensor.background import TURN, Work, take_turns
 
 log = logging.getLogger("perframe")
@@ -105,9 +107,21 @@ class _Ahead:
 
     part: PlannedPart
     values: Values
-    planner: Planner
+    planner: Planner | None  # makes the plan, if `plan` is not one that only needs storage
+    plan: Plan | None
     parcels: list[tuple[MissingConstant, Parcel]]
     programs: list[Program]
+
+    def free(self, work: Work) -> None:
+        """Free the arrays one by one: a frame would wait for all at once."""
+        arrays: list[Any] = [missing.array for missing, _ in self.parcels]
+        arrays += [parcel for _, parcel in self.parcels]
+        self.planner = self.plan = None
+        self.programs.clear()
+        self.parcels.clear()
+        while arrays:
+            arrays.pop()
+            work.give_way()
 
 
 def _ahead(new: Instance, values: Values) -> _Ahead | None:
@@ -115,20 +129,24 @@ def _ahead(new: Instance, values: Values) -> _Ahead | None:
     part, given = new.parts.first(values)
     if part is None:
         return None
-    made = _Ahead(part, given, part.planner(given), [], [])
+    made = _Ahead(part, given, None, None, [], [])
     if isinstance(new.backend, Preloading):
-        pool = ConstantPool(part.model.constants)
+        pool = ConstantPool(part.model.constants, small=0)
         try:
             plan = part.planner(given, new.backend.apart(), pool).plan()
             made.parcels = pool.parcels(new.backend)
+            part.share(pool)
         except Exception as error:  # such as a layer from outside that needs the context: the real plan says more
             log.info("%s: the frames derive its constants: %s: %s", new.model.name, type(error).__name__, error)
         else:
             found = [one for one in plan.segments if isinstance(one, Segment) and one.backend is not new.host]
             made.programs = [one.program for one in found if one.program is not None]
-            plan.release()
+            if realizable(plan, new.backend):
+                made.plan = plan
         finally:
             pool.release()
+    if made.plan is None:
+        made.planner = part.planner(given)
     return made
 
 
@@ -141,20 +159,8 @@ def ready(new: Instance, values: Values, beside: Beside[Any], note: Callable[[st
     ahead = yield from beside("derives constants", lambda work: _ahead(new, values))
     is_new = True
     if ahead is not None:
-        for at, (missing, parcel) in enumerate(ahead.parcels):
-            note("uploads constants", at / len(ahead.parcels))
-            for _ in parcel.upload():
-                yield False
-            ahead.part.adopt(missing, parcel.storage)
-        linked = []
-        for program in ahead.programs:
-            note("links programs", 0)
-            linked.append((yield from backend.link(program)))
-        is_new = any(linked) or not linked
-        count = max(1, 2 * len(ahead.part.model.layers))
-        for at, _ in enumerate(ahead.part.make(ahead.planner, ahead.values)):
-            note("plans", min(1, at / count))
-            yield False
+        is_new = yield from _made(ahead, backend, note)
+        yield from beside("frees copies", ahead.free)
     if is_new or sum(1 for _ in new.parts.planned_parts()) > 1:
         note("runs it once", 0)
         for _ in _trial(new, values):
@@ -165,6 +171,35 @@ def ready(new: Instance, values: Values, beside: Beside[Any], note: Callable[[st
             if isinstance(segment, Segment) and segment.backend is backend and segment.program is not None:
                 for _ in backend.record(segment.program):
                     yield False
+
+
+def _made(ahead: _Ahead, backend: Preloading, note: Callable[[str, float], None]) -> Waiting[bool]:
+    """Upload constants, link programs, and make the plan. Returns whether a program is new."""
+    constants = dict[int, Storage]()
+    for at, (missing, parcel) in enumerate(ahead.parcels):
+        note("uploads constants", at / len(ahead.parcels))
+        if not hasattr(parcel, "storage"):  # constants of one kind share a parcel
+            for _ in parcel.upload():
+                yield False
+        constants[id(missing.array)] = ahead.part.adopt(missing, parcel.storage)
+    linked = list[bool]()
+    for program in ahead.programs:
+        note("links programs", 0)
+        linked.append((yield from backend.link(program)))
+    for at, _ in enumerate(_planned(ahead, backend, constants)):
+        note("plans", min(1, at / max(1, 2 * len(ahead.part.model.layers))))
+        yield False
+    return any(linked) or not linked
+
+
+def _planned(ahead: _Ahead, backend: Preloading, constants: Mapping[int, Storage]) -> Iterator[None]:
+    """Make the plan of the first part, a bit at each step."""
+    if ahead.plan is not None:
+        plan = yield from realized(ahead.plan, backend, constants)
+        ahead.part.keep(plan, ahead.values)
+    elif ahead.planner is not None:
+        for _ in ahead.part.make(ahead.planner, ahead.values):
+            yield
 
 
 def _trial(new: Instance, values: Values) -> Iterator[None]:

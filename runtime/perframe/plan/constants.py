@@ -99,8 +99,9 @@ class ConstantPool:
     workers with the same arrays in the same memory.
     """
 
-    def __init__(self, constants: Mapping[Value, Array]) -> None:
-        self._constants = constants
+    def __init__(self, constants: Mapping[Value, Array], small: int = SMALL) -> None:
+        """A trace has its own of constants of `small` bytes at most."""
+        self._constants, self._small = constants, small
         self.known = {value: PartialTensor.of(array) for value, array in constants.items()}
         self._made: dict[tuple[str, Value, str], Operand] = {}  # by backend, constant and kind
         self._taken: dict[tuple[str, Value, str], SharedOperand] = {}  # the operands that workers share
@@ -131,19 +132,30 @@ class ConstantPool:
         """Return the constants that were not there since the last call, ready to be uploaded in pieces. For a thread
         beside that of the context.
         """
-        made = []
+        made: list[tuple[MissingConstant, Parcel]] = []
+        known: dict[tuple[Value, str], Parcel] = {}
         for missing in self.take_missing():
             take_turns()
-            parcel = backend.parcel(missing.array, self._is_weight(missing.value), missing.value.is_half is True)
-            made.append((missing, parcel))
+            key = missing.value, missing.kind
+            if key not in known:
+                is_weight = self._is_weight(missing.value)
+                known[key] = backend.parcel(missing.array, is_weight, missing.value.is_half is True)
+            made.append((missing, known[key]))
         return made
 
-    def adopt(self, backend: Backend, missing: MissingConstant, storage: Storage) -> None:
-        """Take storage in which a constant lies already, unless another pool has made its own meanwhile."""
+    def share(self, other: ConstantPool) -> None:
+        """Share the operands that another pool of these constants shares."""
+        for key, shared in other._taken.items():
+            if key not in self._made:
+                self._taken[key] = acquire(self._constants[key[1]], shared.key[1], key[2])
+                self._made[key] = other._made[key]
+
+    def adopt(self, backend: Backend, missing: MissingConstant, storage: Storage) -> Storage:
+        """Take storage in which a constant lies already, or that which another pool has made meanwhile."""
         array = missing.array
         self._warn(backend, missing.value, array)
         made = Operand(missing.value.name, array.shape, DataType.of(array.dtype), storage=storage)
-        self._operand(backend, missing.value, missing.kind, lambda: array, lambda: made)
+        return self._operand(backend, missing.value, missing.kind, lambda: array, lambda: made).storage
 
     def put(self, backend: Backend, missing: MissingConstant) -> None:
         """Put a constant on a backend that a trace did not find there."""
@@ -178,7 +190,7 @@ class ConstantPool:
             own = source.flags.writeable
             if not backend.makes_constants:
                 own = not is_made(source, backend.memory, kind)
-                if own and source.nbytes > SMALL:
+                if own and source.nbytes > self._small:
                     return self._wanted(backend, MissingConstant(value, kind, array()))
             if own:
                 self._made[key] = made()

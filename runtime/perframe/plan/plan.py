@@ -88,6 +88,11 @@ class Plan:
         self.fallbacks: Sequence[Fallback] = ()
 
     @property
+    def owned(self) -> Sequence[Storage]:
+        """The storages that it frees, beside its workspaces."""
+        return self._owned
+
+    @property
     def input_shapes(self) -> list[TensorShape]:
         """The input shapes of the plan, in the order of inputs."""
         return [operand.shape for operand in self.inputs]

@@ -26,7 +26,7 @@ from perframe.backends.gl.lowering.steps import (
 from perframe.backends.gl.program.sequence import GLProgram, GLStep
 from perframe.backends.gl.program.timers import QueryTimers, StepTimers, WorkClock
 from perframe.backends.gl.refit.paper import PaperSlots, PaperSteps, paper_backend
-from perframe.backends.gl.refit.preloading import GLParcel, link
+from perframe.backends.gl.refit.preloading import GLParcel, RealizedProgram, link
 from perframe.backends.gl.refit.template import GLTemplate
 from perframe.backends.gl.storage.slots import Pool, Slots
 from perframe.backends.gl.storage.storage import GLStorage
@@ -246,6 +246,15 @@ class GLBackend:
         """Link the programs of a plan that was made in another thread, one at each step."""
         assert isinstance(program, PaperSteps)
         return link(self.device, program)
+
+    def realize(
+        self, program: Program, workspace: Workspace, owned: Sequence[Storage], constants: Mapping[int, Storage]
+    ) -> Generator[None, None, RealizedProgram]:
+        """Give storage to a program that was made in another thread, a step or a storage at a time."""
+        assert isinstance(program, PaperSteps) and isinstance(workspace, PaperSlots)
+        made = RealizedProgram(self, constants)
+        yield from made.make(program, workspace, owned)
+        return made
 
     def record(self, program: Program) -> Iterator[None]:
         """Record the calls of a whole run, some at each step."""

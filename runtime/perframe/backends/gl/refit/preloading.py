@@ -2,27 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from perframe.backends.gl.context.device import Device
-from perframe.backends.gl.refit.paper import PaperSteps
-from perframe.backends.gl.storage.slots import Allocator
+from perframe.backends.gl.program.sequence import GLProgram
+from perframe.backends.gl.refit.paper import GLMemory, PaperSlots, PaperSteps, PaperStorage
+from perframe.backends.gl.storage.slots import Slots
 from perframe.backends.gl.storage.storage import GLStorage
 from perframe.backends.operand import Array
-from perframe.tensor import DataType
+from perframe.tensor import DataType, Storage
 
 KNOWN_AT_ONCE = 8  # programs that are linked already, which one step looks up
 
 
-class Arranging(Allocator, Protocol):
-    """What parcels use of a GL backend."""
+class Arranging(GLMemory, Protocol):
+    """What is used of a GL backend here."""
 
     def arranged(self, value: Array, is_half: bool) -> Array:
         """Return values as storages keep them, in any thread."""
 
     def lent(self, arranged: Array, shape: Sequence[int], dtype: DataType, is_half: bool) -> GLStorage | None:
         """Return storage that lies in an arranged array, without a copy; None where that cannot be."""
+
+
+class _Room(Slots):
+    """A workspace in which each storage of a plan apart has one for itself."""
+
+    def place(self, planned: PaperStorage) -> Storage:
+        """Take storage as large as the planned one."""
+        return self._take((max(1, planned.size),), planned.dtype, planned.is_half)
+
+
+class RealizedProgram:
+    """A program that was made without a context, with storage. `constants` holds storages by the ids of arrays."""
+
+    def __init__(self, backend: Arranging, constants: Mapping[int, Storage]) -> None:
+        self._backend, self._constants = backend, constants
+        self._places: dict[int, Storage] = {}
+        self.workspace, self.owned, self.live = _Room(backend.pool), list[Storage](), list[int]()
+        self.steps: list[Any] = []
+        self.program: GLProgram
+
+    def make(self, program: PaperSteps, workspace: PaperSlots, owned: Sequence[Storage]) -> Iterator[None]:
+        """Make storages and steps, one at a time, and the program."""
+        for slot in workspace.slots:
+            self._places[id(slot.storage)] = self.workspace.place(slot.storage)
+            yield
+        for storage in owned:
+            self.place(storage)
+            yield
+        device = self._backend.device
+        for step in program.steps:
+            with device.using():
+                self.steps.append(step.on(device, self.place))
+            yield
+        self.program = GLProgram(device, self.steps, self._backend.timers)
+        sizes = {id(slot): slot.storage.element_bytes * slot.storage.size for slot in workspace.slots}
+        self.live = [sum(sizes[id(slot)] for slot in slots) for slots in workspace.marks]
+        yield
+
+    def place(self, storage: Storage) -> Storage:
+        """Return the storage for one of the plan apart. A constant of the plan alone is uploaded."""
+        if not isinstance(storage, PaperStorage):
+            return storage
+        found = self._places.get(id(storage))
+        if found is None and storage.array is not None:
+            found = self._constants.get(id(storage.array))
+        if found is None:
+            made = self._backend.alloc((max(1, storage.size),), storage.dtype, storage.is_half)
+            if storage.array is not None:
+                made.upload(storage.array)
+            self.owned.append(found := made)
+        self._places[id(storage)] = found
+        return found
 
 
 class GLParcel:
