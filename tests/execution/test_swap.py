@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from perframe.execution.parts import Parts
 from perframe.execution.swapping import Swaps
 from perframe.host import App, ManualClock
 from perframe.host.surface import BlankSurface
+from perframe.plan.segments import Segment
 
 
 def test_runs_go_on_until_the_exchange(worker: pf.Worker, results: Callable[[int], Any]) -> None:
@@ -80,6 +82,49 @@ def test_weights_go_up_in_pieces(
     assert len(large) == (0 if backend == "gpu_compute" and made.device.lends else 3)
     np.testing.assert_array_equal(output(worker), results(2))
     settled(worker)
+
+
+def test_steps_of_new_programs_run_a_little_before(
+    worker: pf.Worker, results: Callable[[int], Any], backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drivers put off a part of compiling until then."""
+    if backend == "cpu":
+        return
+    touched = list[int]()
+    touch = Segment.touch
+
+    def noted(self: Segment, step: int) -> None:
+        touched.append(step)
+        touch(self, step)
+
+    def linked(self: Any, program: Any) -> Any:
+        yield False
+        return True
+
+    monkeypatch.setattr(Segment, "touch", noted)
+    worker.swap(model(2)).result(wait=True)
+    assert not touched, "all programs have run already"
+    monkeypatch.setattr(type(worker._own.backend), "link", linked)
+    worker.swap(model(3)).result(wait=True)
+    (part,) = worker.parts.planned_parts()
+    assert part.latest_plan is not None and touched == list(range(len(part.latest_plan.segments[0])))
+    np.testing.assert_array_equal(output(worker), results(3))
+
+
+def test_times_of_equal_layers_are_known(worker: pf.Worker) -> None:
+    for _ in range(3):
+        for _ in worker.schedule_iterable(X, budget_ms=1):
+            pass
+
+    def seconds() -> list[float]:
+        (part,) = worker.parts.planned_parts()
+        assert part.latest_plan is not None
+        return part.latest_plan.segments[0].costs.seconds  # type: ignore[union-attr]
+
+    before = list(seconds())
+    assert before and all(map(math.isfinite, before))
+    worker.swap(model(2)).result(wait=True)
+    assert seconds() == before
 
 
 def test_outputs_stay_until_the_first_run_of_the_new_model(worker: pf.Worker, results: Callable[[int], Any]) -> None:

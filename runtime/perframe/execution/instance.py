@@ -19,6 +19,7 @@ from perframe.execution.states import States
 from perframe.graphics import GLContext
 from perframe.ir import Model
 from perframe.plan.plan import Plan
+from perframe.plan.segments import Segment
 from perframe.tensor import BackendType
 
 
@@ -67,6 +68,22 @@ class Instance:
     def is_busy(self) -> bool:
         """Whether a run is under way or has its inputs already, or anything still reads its outputs."""
         return any(plan.is_busy for plan in self.plans())
+
+    def take_over(self, old: Instance) -> tuple[str, ...]:
+        """Take what callers gave the old model, its states, and the times of its steps where the layers are the same.
+        Returns the names of states that do not fit, which begin again. Raises InputError.
+        """
+        self.inputs.take_over(old.inputs)
+        self.outputs.take_over(old.outputs)
+        with self.entered():
+            reset = self.states.take_over(old.states)
+        self.backend.times_steps, self.host.times_steps = old.backend.times_steps, old.host.times_steps
+        for mine, other in zip(self.parts.planned_parts(), old.parts.planned_parts(), strict=False):
+            plans = mine.latest_plan, other.latest_plan
+            for one, another in zip(*(() if plan is None else plan.segments for plan in plans), strict=False):
+                if isinstance(one, Segment) and isinstance(another, Segment):
+                    one.expect(another)
+        return reset
 
     def releasing(self) -> Iterator[None]:
         """Free everything, a bit at each step. No run may be under way."""

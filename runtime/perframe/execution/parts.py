@@ -128,6 +128,11 @@ class Parts:
         first = chosen._parts[0] if chosen._parts else None
         return first if isinstance(first, PlannedPart) else None, {**chosen._constants, **values}
 
+    @property
+    def is_one(self) -> bool:
+        """Whether the model is one part, for all input shapes."""
+        return len(self._parts) == 1 and isinstance(self._parts[0], PlannedPart) and self._branches is None
+
     def hold(self, values: Values) -> None:
         """Replace arrays by tensors, where they can be uploaded now for a run that begins later. Layers on the host
         would read them back, so this is for models that are one part.

@@ -111,6 +111,19 @@ class PlannedPart:
                 at = after
         values.update(plan.outputs)
 
+    def touch(self, values: Values) -> Iterator[None]:
+        """Run a small part of each step, one at a time: the driver then compiles what it has put off. The outputs are
+        not those of a run.
+        """
+        held: list[Tensor] = []
+        plan = self._plan_for(values)
+        plan.bind(values, held, self._targets)
+        for segment in plan.segments:
+            for step in range(len(segment)):
+                segment.touch(step)
+                yield
+        values.update(plan.outputs)
+
     def hold(self, values: Values) -> None:
         """Replace arrays by tensors with copies of their values, if there is a plan for them: a run begins later, and
         the caller may change the arrays.

@@ -161,7 +161,7 @@ def ready(new: Instance, values: Values, beside: Beside[Any], note: Callable[[st
     if ahead is not None:
         is_new = yield from _made(ahead, backend, note)
         yield from beside("frees copies", ahead.free)
-    if is_new or sum(1 for _ in new.parts.planned_parts()) > 1:
+    if is_new or ahead is None or not new.parts.is_one:
         note("runs it once", 0)
         for _ in _trial(new, values):
             yield False
@@ -203,15 +203,13 @@ def _planned(ahead: _Ahead, backend: Preloading, constants: Mapping[int, Storage
 
 
 def _trial(new: Instance, values: Values) -> Iterator[None]:
-    """Run once, layer by layer; where the CPU does a GPU's work, some rows of a layer at a time."""
-    budget = Budget(TURN)
-    given = dict(values)
-    steps: Iterator[Any] = new.parts.spend(given, budget) if new.backend.is_emulated else new.parts.advance(given)
+    """Run once, layer by layer, or a small part of each step where the model is one part."""
+    first, given = new.parts.first(values)
+    steps: Iterator[Any] = first.touch(given) if first and new.parts.is_one else new.parts.advance(dict(values))
     step: Any = None
     while step is not END:
         with new.entered():
             step = next(steps, END)
-        budget.refill()
         new.backend.flush()
         yield
 

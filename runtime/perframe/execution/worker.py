@@ -319,11 +319,7 @@ class Worker(Inspected):
         if self._under_way:
             return None
         old = self._own
-        new.inputs.take_over(old.inputs)
-        new.outputs.take_over(old.outputs)
-        with new.entered():
-            reset = new.states.take_over(old.states)
-        new.backend.times_steps, new.host.times_steps = old.backend.times_steps, old.host.times_steps
+        reset = new.take_over(old)
         self._own, self._warming = new, None
         self._swaps.retire(old, lambda: self._shown is old.outputs)  # `self` is a proxy
         return reset
