@@ -69,8 +69,9 @@ def measured(worker: pf.Worker, x: Any, other: Any, work_ms: float, budget_ms: f
                 seconds = time.perf_counter() - began
             due = max(due + FRAME, time.perf_counter())
             time.sleep(due - time.perf_counter() if due > time.perf_counter() else 0)
-    if swap is not None:
-        swap.result()
+    if swap is None or swap._state == "pending":
+        raise SystemExit(f"after {seconds:.0f} s and {len(costs)} frames: {swap!r}")
+    swap.result()
     return costs, seconds
 
 
