@@ -151,7 +151,7 @@ class ConstantPool:
                 self._made[key] = other._made[key]
 
     def adopt(self, backend: Backend, missing: MissingConstant, storage: Storage) -> Storage:
-        """Take storage in which a constant lies already, or that which another pool has made meanwhile."""
+        """Take storage in which a constant lies already, or the storage that another pool has made meanwhile."""
         array = missing.array
         self._warn(backend, missing.value, array)
         made = Operand(missing.value.name, array.shape, DataType.of(array.dtype), storage=storage)
