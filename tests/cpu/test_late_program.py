@@ -272,7 +272,7 @@ def test_times_of_numpy_are_no_costs(held: Held) -> None:
 @pytest.mark.slow
 def test_a_warm_up_of_slices_runs_once_until_the_kernels_are_there(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     share = [0.5]
-    monkeypatch.setattr("perframe.execution.worker.kernel_progress", lambda: share[0])
+    monkeypatch.setattr("perframe.execution.inspected.kernel_progress", lambda: share[0])
     with pf.Worker(network()) as worker:
         for _ in range(30):
             assert not worker.warmup(X, budget_ms=5)
