@@ -24,6 +24,7 @@ _MODULE_OF = {
     "Layer": "ir",
     "Model": "ir",
     "load": "importers.loading",
+    "load_async": "importers.loading",
     "save": "exporters.saving",
     "FunctionalGraph": "functional.graph",
     "FunctionalTensor": "functional.tensor",
@@ -119,6 +120,7 @@ if TYPE_CHECKING:
     from perframe.host import next_frame as next_frame
     from perframe.host import seconds as seconds
     from perframe.importers.loading import load as load
+    from perframe.importers.loading import load_async as load_async
     from perframe.inspection.comparison import compare as compare
     from perframe.inspection.facts import inspect as inspect
     from perframe.ir import Layer as Layer

@@ -132,7 +132,7 @@ def test_steps_in_numpy_follow_the_block() -> None:
 def test_a_release_frees_the_block() -> None:
     worker = pf.Worker(chain())
     worker.schedule(np.ones((8, 64), np.float32)).peek_output().download_to_array()
-    arena = worker._backend.arena  # type: ignore[attr-defined]
+    arena = worker._own.backend.arena  # type: ignore[attr-defined]
     assert arena.block(0)[0].size
     worker.release()
     assert not arena.block(0)[0].size and not arena.workspaces
@@ -143,7 +143,7 @@ def test_fitted_plans_leave_the_block() -> None:
     for name in ("arithmetic", "arithmetic.write"):
         jit.kernel(name)  # while they are being compiled, other sizes are planned
     worker = pf.Worker(chain())
-    arena = worker._backend.arena  # type: ignore[attr-defined]
+    arena = worker._own.backend.arena  # type: ignore[attr-defined]
     worker.schedule(np.ones((8, 64), np.float32)).peek_output().download_to_array()
     trace(worker)
     for rows in range(9, 40):

@@ -293,7 +293,7 @@ def test_where_no_thread_can_be_had_kernels_are_compiled_here(
 @pytest.mark.slow
 def test_progress_is_told(cache: Path, fresh: Compilers, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
     monkeypatch.setattr(compilers, "NEWS", 0.0)
-    monkeypatch.setattr("perframe.execution.worker.kernel_progress", lambda: fresh.progress)
+    monkeypatch.setattr("perframe.execution.inspected.kernel_progress", lambda: fresh.progress)
     with pf.Worker(load([node("Tanh", "x", "y")], {"x": [3]})) as worker:
         kernels = [jit.kernel(name) for name in ("pad", "resize", "gather")]
         assert not worker.ready and worker.progress < 1

@@ -205,7 +205,7 @@ def test_a_run_ends_as_it_began(held: Held) -> None:
         steps = worker.schedule_iterable(X)
         for _ in itertools.islice(steps, 3):
             pass
-        worker._host.wait_for_jobs()
+        worker._own.host.wait_for_jobs()
         held.come()
         for _ in steps:
             pass
@@ -296,11 +296,11 @@ def test_times_of_numpy_are_no_costs(held: Held) -> None:
 @pytest.mark.slow
 def test_a_warm_up_of_slices_runs_once_until_the_kernels_are_there(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     share = [0.5]
-    monkeypatch.setattr("perframe.execution.worker.kernel_progress", lambda: share[0])
+    monkeypatch.setattr("perframe.execution.inspected.kernel_progress", lambda: share[0])
     with pf.Worker(network()) as worker:
         for _ in range(30):
             assert not worker.warmup(X, budget_ms=5)
-        worker._host.wait_for_jobs()
+        worker._own.host.wait_for_jobs()
         once = held.take()
         for _ in range(30):
             assert not worker.warmup(X, budget_ms=5)
@@ -310,7 +310,7 @@ def test_a_warm_up_of_slices_runs_once_until_the_kernels_are_there(held: Held, m
         share[0] = 1.0
         while not worker.warmup(X, budget_ms=5):
             pass
-        worker._host.wait_for_jobs()
+        worker._own.host.wait_for_jobs()
         assert not late_programs(worker)[0].is_provisional and not held.take()
 
 

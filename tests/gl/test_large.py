@@ -131,7 +131,7 @@ def test_too_large_for_the_driver_falls_back_or_says_so(
 ) -> None:
     model = graph([("Tanh", ["x"], ["y"])], {"x": ("n",)})
     with pf.Worker(model, where, gl_context, strict=True) as worker:
-        monkeypatch.setattr(worker._backend, "max_elements", 100)
+        monkeypatch.setattr(worker._own.backend, "max_elements", 100)
         with pytest.raises(pf.FallbackError, match="101 elements are more than"):
             worker.schedule(sequence(101))
         assert worker.schedule(sequence(100)).peek_output().shape == (100,)

@@ -15,10 +15,10 @@ import perframe as pf
 from gl.graphs import graph
 from perframe.backends.gl.backend import reason_against
 from perframe.backends.gl.compile.program import Kernel, load_kernel, parse_kernel
-from perframe.backends.gl.compute import buffers_of
 from perframe.backends.gl.context.device import FEWEST_ROUNDS, MAX_INPUTS, MOST_ROUNDS
 from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.lowering import steps
+from perframe.backends.gl.lowering.read_buffers import buffers_of
 from perframe.backends.gl.lowering.steps import MOST_OPERATIONS, Binding
 from perframe.backends.operand import Operand
 from perframe.tensor import DataType

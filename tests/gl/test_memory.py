@@ -127,7 +127,7 @@ def softmaxes(x: Any, layers: int = 6) -> Any:
 
 
 def pool_bytes(worker: pf.Worker) -> int:
-    backend: Any = worker._backend
+    backend: Any = worker._own.backend
     return sum(slot.bytes for slot in backend.pool.slots)
 
 
@@ -165,7 +165,7 @@ def test_a_later_run_of_another_shape_ends_a_run(where: str, gl_context: Any) ->
 def test_a_worker_frees_the_pool(where: str, gl_context: Any) -> None:
     with pf.Worker(chain(), where, gl_context, strict=True) as worker:
         worker.schedule(picture(4, 4))
-        backend: Any = worker._backend
+        backend: Any = worker._own.backend
         storages = [slot.storage for slot in backend.pool.slots]
         assert storages and all(storage.is_open for storage in storages)
     assert not any(storage.is_open for storage in storages)

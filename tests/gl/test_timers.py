@@ -141,7 +141,7 @@ def test_llvmpipe_computes_without_queries(gl_context: Any, monkeypatch: pytest.
     with pf.Worker(model, "gpu_compute", gl_context) as worker:
         worker.schedule(np.ones((96, 96), np.float32))
         worker.time_steps()
-        monkeypatch.setattr(worker._backend.device.gl, "glGenQueries", None)  # type: ignore[attr-defined]
+        monkeypatch.setattr(worker._own.backend.device.gl, "glGenQueries", None)  # type: ignore[attr-defined]
         before = time.perf_counter_ns()
         for _ in range(3):
             worker.schedule(np.ones((96, 96), np.float32))
@@ -155,7 +155,7 @@ def test_llvmpipe_computes_without_queries(gl_context: Any, monkeypatch: pytest.
 
 def test_timers_are_off_by_default(where: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pf.Worker(load([node("Relu", "x", "y")], {"x": [3]}), where, gl_context) as worker:
-        gl = worker._backend.device.gl
+        gl = worker._own.backend.device.gl
         generate, made = gl.glGenQueries, list[int]()
 
         def note(count: int, names: Any) -> None:
@@ -168,4 +168,4 @@ def test_timers_are_off_by_default(where: str, gl_context: Any, monkeypatch: pyt
         worker.time_steps()
         for _ in range(3):
             worker.schedule(np.ones(3, np.float32))
-        assert made == ([] if worker._backend.timers is CallTimers else [RUNS * 2])  # type: ignore[attr-defined]
+        assert made == ([] if worker._own.backend.timers is CallTimers else [RUNS * 2])  # type: ignore[attr-defined]

@@ -37,7 +37,7 @@ def test_the_bar_grows_and_goes() -> None:
 
 def test_it_shows_the_progress_of_a_worker(gl_context: Any, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     share = [0.5]
-    monkeypatch.setattr("perframe.execution.worker.kernel_progress", lambda: share[0])
+    monkeypatch.setattr("perframe.execution.inspected.kernel_progress", lambda: share[0])
     graph = pf.FunctionalGraph()
     x = graph.add_input(pf.DataType.FLOAT32, (2, 2))
     with pf.Worker(graph.compile(x + 1), backend) as worker, App((160, 90), headless=True, stop_on_error=True) as app:

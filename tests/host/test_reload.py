@@ -15,9 +15,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import perframe as pf
+from perframe.errors import InputError
 from perframe.host import App, ManualClock
 from perframe.host.reload import run_changes
 from perframe.host.surface import BlankSurface
@@ -199,6 +201,57 @@ def test_without_reload_a_watched_file_calls_back_once(tmp_path: Path) -> None:
         path.write_text("red")
         app.run(frames=3)
     assert seen == [path]
+
+
+def test_a_worker_takes_the_model_of_a_changed_file(
+    app: App, tmp_path: Path, backend: str, backend_context: Any
+) -> None:
+    """A half-written file, and one with other inputs, leave the old model where it is, and show the error."""
+    path, other, x = tmp_path / "net.perframe", tmp_path / "other.perframe", np.ones((1, 4), np.float32)
+
+    def save(factor: float, file: Path, width: int = 4) -> bytes:
+        graph = pf.FunctionalGraph(f"times {factor}")
+        pf.save(graph.compile(y=graph.add_input("float32", (1, width), "x") * factor), file)
+        return file.read_bytes()
+
+    save(2, path)
+    with pf.Worker(path, backend, backend_context) as worker:  # type: ignore[arg-type]
+        found = list[float]()
+
+        def update() -> None:
+            found.append(float(worker.schedule(x).peek_output().download_to_array()[0, 0]))
+
+        script = app.add(update)
+        app.watch(path, worker, script)
+        app.run(frames=2)
+        whole = save(3, other)
+        with path.open("wb") as file:  # as a program writes it: a half, and later the rest
+            file.write(whole[: len(whole) // 2])
+            file.flush()
+            loop_until(app, lambda: list(app.failures))
+            (failure,) = app.failures
+            assert failure.where == path.name and "ModelError" in failure.message and set(found) == {2}
+            file.write(whole[len(whole) // 2 :])
+        loop_until(app, lambda: found[-1] == 3)
+        loop_until(app, lambda: not list(app.failures))
+        save(4, path, width=5)
+        loop_until(app, lambda: list(app.failures))
+        (failure,) = app.failures
+        assert "InputError" in failure.message and "x: float32 (1, 4)" in failure.message and found[-1] == 3
+        save(5, path)
+        loop_until(app, lambda: found[-1] == 5)
+        loop_until(app, lambda: not list(app.failures))
+        app.remove(script)
+        save(6, path)
+        time.sleep(0.3)
+        app.run(frames=3)
+        assert not app._reloader._swaps and found[-1] == 5  # type: ignore[union-attr]
+
+
+def test_a_watched_file_needs_a_function_or_a_worker(app: App, tmp_path: Path) -> None:
+    wrong: Any = object()
+    with pytest.raises(InputError, match="a function of the path, or a worker"):
+        app.watch(tmp_path / "net.onnx", wrong)
 
 
 def test_a_script_within_a_function_says_that_it_is_not_loaded_anew(app: App, caplog: pytest.LogCaptureFixture) -> None:

@@ -298,7 +298,7 @@ def test_sizes_for_which_there_is_no_memory_leave_the_worker_as_it_was(monkeypat
     x = np.random.default_rng(5).standard_normal((4, 8)).astype(np.float32)
     with pf.Worker(model) as worker:
         worker.schedule(x).peek_output().download_to_array()
-        arena = worker._backend.arena  # type: ignore[attr-defined]
+        arena = worker._own.backend.arena  # type: ignore[attr-defined]
         before = len(arena.workspaces)
         with monkeypatch.context() as context:
             context.setattr(storage, "aligned_bytes", out_of_memory)

@@ -34,8 +34,8 @@ class Body(Protocol):
     def planned_parts(self) -> Iterator[PlannedPart]:
         """Yield all parts with plans."""
 
-    def release(self) -> None:
-        """Free all parts."""
+    def releasing(self) -> Iterator[None]:
+        """Free all parts, a bit at each step."""
 
 
 class ControlPart:
@@ -166,12 +166,12 @@ class ControlPart:
             raise InputError(f"{self.layer.op} {self.layer.name!r}: a body's output has the shapes {sorted(shapes)}")
         return np.stack(rows, axis)
 
-    def release(self) -> None:
-        """Free the bodies, the joins and the cuts."""
+    def releasing(self) -> Iterator[None]:
+        """Free the bodies, the joins and the cuts, a bit at each step."""
         for body in self._bodies.values():
-            body.release()
+            yield from body.releasing()
         for part in (*self._joins.values(), *self._cuts.values()):
-            part.release()
+            yield from part.releasing()
 
 
 def _planned(inputs: Sequence[Value], layer: Layer, machine: Machine) -> PlannedPart:

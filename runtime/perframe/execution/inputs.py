@@ -26,15 +26,16 @@ class Inputs:
     def __init__(self, model: Model, cast: bool = False, states: Collection[str] = ()) -> None:
         """`cast` says that values may be rounded to the declared dtypes. The caller gives no `states`."""
         self._cast, self._states = cast, states
-        self._declared = [value for value in model.inputs if value.name not in states]
-        self._model, self._names = model.name, [value.name for value in self._declared]
-        self._known = frozenset(self._names)
+        self.declared = [value for value in model.inputs if value.name not in states]
+        self._model, self.names = model.name, [value.name for value in self.declared]
+        self._known = frozenset(self.names)
         self._fixed_inputs = model.fixed_inputs
         self._kept: dict[str, Given] = {}
         self._kinds: list[tuple[Any, ...]] = []  # types and dtypes of the last inputs that needed no conversion
         self._shapes: list[Any] = []  # the shapes of these inputs
+        self.latest: list[Any] = []  # the shapes of the last inputs, in the order of `declared`
         # inputs whose ranks are declared. A dim is (which, axis): `_fixed` lists fixed dims, `_alike` pairs of one name
-        self._shaped = [value for value in self._declared if value.kind == "tensor" and value.shape is not None]
+        self._shaped = [value for value in self.declared if value.kind == "tensor" and value.shape is not None]
         shapes = [value.shape or () for value in self._shaped]
         self._ranks = [*map(len, shapes)]
         dims = [(which, axis) for which, rank in enumerate(self._ranks) for axis in range(rank)]
@@ -45,20 +46,20 @@ class Inputs:
     def value(self, name: str | int) -> Value:
         """Return the declaration of an input. Raises InputError for a name or an index that the model does not have."""
         if isinstance(name, int):
-            if not 0 <= name < len(self._names):
-                raise InputError(f"{self._model} has {len(self._names)} inputs, none at index {name}")
-            return self._declared[name]
+            if not 0 <= name < len(self.names):
+                raise InputError(f"{self._model} has {len(self.names)} inputs, none at index {name}")
+            return self.declared[name]
         if name in self._states:
             raise InputError(f"{self._model} carries its input {name!r} itself: reset({{{name!r}: array}}) sets it")
         if name not in self._known:
-            listed = ", ".join(map(str, self._declared)) or "none"
+            listed = ", ".join(map(str, self.declared)) or "none"
             if name in self._fixed_inputs:
                 raise InputError(
                     f"{self._model}: {name!r} has a value in the file (an initializer), which is constant here; remove "
                     f"that initializer to give another value. The inputs are {listed}"
                 )
             raise InputError(f"{self._model} has no input {name!r}; its inputs are {listed}")
-        return self._declared[self._names.index(name)]
+        return self.declared[self.names.index(name)]
 
     def concrete(self, name: str | int, shape: tuple[int, ...] | None) -> tuple[Value, TensorShape]:
         """Return an input and the shape of its values, which `shape` gives where dims are open. Raises InputError."""
@@ -70,6 +71,12 @@ class Inputs:
         if value.shape is not None and not value.shape.accepts(wanted.to_shape()):
             raise InputError(f"input {value} cannot have the shape {wanted}")
         return value, wanted.to_shape()
+
+    def take_over(self, other: Inputs) -> None:
+        """Keep the values that others kept. Raises InputError for one that does not fit."""
+        for name, value in other._kept.items():
+            self.keep(name, value)
+        self.latest = other.latest
 
     def keep(self, name: str | int, value: Given) -> None:
         """Keep a value for an input of all later runs."""
@@ -84,32 +91,33 @@ class Inputs:
             else:
                 given.update((self.value(name).name, value) for name, value in named.items())
         else:
-            if len(positional) > len(self._names):
-                raise InputError(f"{self._model} takes {len(self._names)} input(s), and got {len(positional)}")
-            given.update(zip(self._names, positional, strict=False))
+            if len(positional) > len(self.names):
+                raise InputError(f"{self._model} takes {len(self.names)} input(s), and got {len(positional)}")
+            given.update(zip(self.names, positional, strict=False))
         if keywords:
             given.update((self.value(name).name, value) for name, value in keywords.items())
-        if len(given) < len(self._names):
-            missing = [str(value) for value in self._declared if value.name not in given]
+        if len(given) < len(self.names):
+            missing = [str(value) for value in self.declared if value.name not in given]
             raise InputError(f"{self._model} still needs the input(s) {', '.join(missing)}")
-        values = [given[name] for name in self._names]
+        values = [given[name] for name in self.names]
         kinds = [(type(value), getattr(value, "dtype", None)) for value in values]
         shapes = [getattr(value, "shape", None) for value in values]
         if kinds == self._kinds and (shapes == self._shapes or self._are_like(shapes)):
-            self._shapes = shapes
+            self._shapes = self.latest = shapes
             return given
         checked = {
             value.name: checked_input(self._model, value, one, self._cast)
-            for value, one in zip(self._declared, values, strict=True)
+            for value, one in zip(self.declared, values, strict=True)
         }
         self._check_named(checked)
-        if all([checked[name] is value for name, value in zip(self._names, values, strict=True)]):
+        self.latest = [getattr(checked[name], "shape", None) for name in self.names]
+        if all([checked[name] is value for name, value in zip(self.names, values, strict=True)]):
             self._kinds, self._shapes = kinds, shapes
         return checked
 
     def _are_like(self, shapes: Sequence[Any]) -> bool:
         """Whether inputs of these shapes pass the checks that the last inputs passed. False means: check them all."""
-        if [len(shape) for shape in shapes] != self._ranks or len(self._shaped) != len(self._names):
+        if [len(shape) for shape in shapes] != self._ranks or len(self._shaped) != len(self.names):
             return False
         for which, axis, size in self._fixed:
             if shapes[which][axis] != size:

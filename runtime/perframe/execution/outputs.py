@@ -96,6 +96,11 @@ class Outputs:
         key = self.name(name)
         return copied_into(tensor, key, self.value(key), self._backend, "Worker.copy_output()")
 
+    def take_over(self, other: Outputs) -> None:
+        """Bind the tensors that others have bound. Raises InputError for an output that does not exist here."""
+        for name, bound in other._bound.items():
+            self.bind(name, bound.tensor)
+
     def forget(self) -> None:
         """Forget the last run and the caller's tensors."""
         self._last = None

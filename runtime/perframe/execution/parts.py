@@ -47,8 +47,9 @@ class HostPart:
         """Yield nothing: the part has no plan."""
         yield from ()
 
-    def release(self) -> None:
-        """Do nothing: the part holds no memory."""
+    def releasing(self) -> Iterator[None]:
+        """Yield nothing: the part holds no memory."""
+        yield from ()
 
 
 Part = PlannedPart | ControlPart | HostPart
@@ -117,10 +118,20 @@ class Parts:
         """Make the plan of the first part layer by layer, and yield the name of each layer. The other parts' inputs are
         known only after a run.
         """
+        first, given = self.first(values)
+        if first is not None:
+            yield from first.plan_ahead(given)
+
+    def first(self, values: Values) -> tuple[PlannedPart | None, Values]:
+        """Return the first part, if it is planned, and its inputs for these inputs of the model."""
         chosen = self._chosen(values)
         first = chosen._parts[0] if chosen._parts else None
-        if isinstance(first, PlannedPart):
-            yield from first.plan_ahead({**chosen._constants, **values})
+        return first if isinstance(first, PlannedPart) else None, {**chosen._constants, **values}
+
+    @property
+    def is_one(self) -> bool:
+        """Whether the model is one part, for all input shapes."""
+        return len(self._parts) == 1 and isinstance(self._parts[0], PlannedPart) and self._branches is None
 
     def hold(self, values: Values) -> None:
         """Replace arrays by tensors, where they can be uploaded now for a run that begins later. Layers on the host
@@ -176,10 +187,15 @@ class Parts:
         self.run_whole(values)
         return [values[name] for name in self._output_names]
 
+    def releasing(self) -> Iterator[None]:
+        """Free all parts, a bit at each step."""
+        for part in (*self._parts, *self._decided.values()):
+            yield from part.releasing()
+
     def release(self) -> None:
         """Free all parts."""
-        for part in (*self._parts, *self._decided.values()):
-            part.release()
+        for _ in self.releasing():
+            pass
 
 
 def partition(model: Model) -> list[Subgraph | Layer]:

@@ -94,10 +94,10 @@ class PlanCache(OrderedDict[Any, Plan]):
         first = 0 if self.last is None else self.last.held(seen)
         return first, sum(plan.held(seen) for plan in (*self.values(), *self.evicted))
 
-    def release(self) -> None:
-        """Free all plans. No run may be under way."""
-        for plan in (*self.values(), *self.evicted):
-            plan.release()
+    def taken(self) -> Sequence[Plan]:
+        """Take all plans out, to be freed."""
+        plans = *self.values(), *self.evicted
         self.clear()
         self.evicted.clear()
         self.last = None
+        return plans

@@ -23,12 +23,12 @@ from perframe.ir.sizes.open_dims import Shapes
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.plan.analysis import Analysis
 from perframe.plan.budget import Budget, Position, Stopwatch
-from perframe.plan.constants import ConstantPool
+from perframe.plan.constants import ConstantPool, MissingConstant
 from perframe.plan.plan import NO_TARGETS, Plan, Target
 from perframe.plan.planner import Planner
 from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
 from perframe.safety.collection import uncollected
-from perframe.tensor import Array, Tensor
+from perframe.tensor import Array, Storage, Tensor
 
 log = logging.getLogger("perframe")
 NO_VALUES: Mapping[Value, Array] = MappingProxyType({})
@@ -56,7 +56,7 @@ class PlannedPart:
         self._constants = ConstantPool(model.constants)
         self._plans = PlanCache()
         self._names = [value.name for value in model.inputs]
-        self._decisive = _decisive_inputs(model)
+        self._decisive = model.decisive_inputs
         self._templates = None if self._decisive else _templates_of(model, machine.backend)
         if self._templates is not None:
             self._templates.users.add(self)
@@ -76,15 +76,7 @@ class PlannedPart:
         """Submit the steps of one layer at a time, and yield its name."""
         held: list[Tensor] = []
         plan = self._bound(values, held)
-        for segment in plan.segments:
-            begin = 0
-            while begin < len(segment):
-                end = begin + 1
-                while end < len(segment) and segment.layers[end] == segment.layers[begin]:
-                    end += 1
-                segment.run(begin, end)
-                yield segment.layers[begin]
-                begin = end
+        yield from plan.advance()
         values.update(plan.outputs)
 
     def spend(self, values: Values, budget: Budget) -> Iterator[None]:
@@ -132,6 +124,15 @@ class PlannedPart:
             if last.constants is not None or not self._plans:
                 self._constants.free_after(last.constants or 0)
 
+    def touch(self, values: Values) -> Iterator[None]:
+        """Run a small part of each step, one at a time: the driver then compiles what it has put off. The outputs are
+        not those of a run.
+        """
+        held: list[Tensor] = []
+        plan = self._bound(values, held)
+        yield from plan.touch()
+        values.update(plan.outputs)
+
     def hold(self, values: Values) -> None:
         """Replace arrays by tensors with copies of their values, if there is a plan for them: a run begins later, and
         the caller may change the arrays.
@@ -139,6 +140,45 @@ class PlannedPart:
         plan = self._plans.get(self._key(values)[0])
         if plan is not None:
             plan.hold(values)
+
+    def planner(self, values: Values, backend: Backend | None = None, constants: ConstantPool | None = None) -> Planner:
+        """Return the planner for these inputs, with all shapes inferred, in any thread. `backend` and `constants` stand
+        in for those of the part.
+        """
+        _, shapes, decisive = self._key(values)
+        made_for, pool = backend or self._machine.backend, constants or self._constants
+        host = made_for if made_for.backend_type is self._machine.host.backend_type else self._machine.host
+        return self._planner(shapes, made_for, host, pool, decisive)
+
+    def make(self, planner: Planner, values: Values) -> Iterator[str]:
+        """Let a planner make the plan for these inputs layer by layer, and yield the name of each layer."""
+        yield from planner.advance()
+        self.keep(planner.made, values)
+
+    def keep(self, plan: Plan, values: Values) -> None:
+        """Keep a plan for these inputs."""
+        key, shapes, _ = self._key(values)
+        self._keep(key, plan, shapes)
+
+    def share(self, constants: ConstantPool) -> None:
+        """Share the constants that another pool shares."""
+        self._constants.share(constants)
+
+    def adopt(self, missing: MissingConstant, storage: Storage) -> Storage:
+        """Take storage in which a constant lies already, and return the storage of the constant."""
+        return self._constants.adopt(self._machine.backend, missing, storage)
+
+    @property
+    def decisive(self) -> dict[str, Array | None]:
+        """The inputs that decide shapes, with the values in the run that was last; None before a run."""
+        key = next(reversed(self._plans), None)
+        found: list[Any] = [None] * len(self._decisive)
+        if key is not None and self._decisive:
+            found = [
+                np.frombuffer(data, value.dtype.numpy).reshape(shape)
+                for value, (data, shape) in zip(self._decisive, key[1:], strict=True)
+            ]
+        return {value.name: array for value, array in zip(self._decisive, found, strict=True)}
 
     def plan_ahead(self, values: Values) -> Iterator[str]:
         """Make the plan for these inputs if there is none, layer by layer, and yield the name of each layer. On a GPU
@@ -236,9 +276,7 @@ class PlannedPart:
         except Exception as error:  # no caller waits for the job, and planning still works
             log.warning(
                 "layer %r cannot be followed to other sizes, so that each new input shape is planned again: %s: %s",
-                self._tracing.layer,
-                type(error).__name__,
-                error,
+                *(self._tracing.layer, type(error).__name__, error),
             )
 
     def trace_now(self) -> None:
@@ -338,24 +376,19 @@ class PlannedPart:
         """Yield this part."""
         yield self
 
-    def release(self) -> None:
-        """Free plans and constants. No run may be under way."""
-        self._plans.release()
-        self._constants.release()
+    def plans(self) -> Iterator[Plan]:
+        """Yield the plans that it has now, those to be freed among them."""
+        yield from (*self._plans.values(), *self._plans.evicted)
+
+    def releasing(self) -> Iterator[None]:
+        """Free plans and constants, one at each step. No run may be under way."""
         if self._templates is not None:
             self._templates.users.discard(self)
         self._templates = None
-
-
-def _decisive_inputs(part: Subgraph) -> list[Value]:
-    """Return the inputs whose values decide shapes: a layer must know these values before it can be planned."""
-    needed: set[Value] = set()
-    for layer in reversed(part.layers):
-        if not needed.isdisjoint(layer.results) and layer.declaration.reads_values:
-            needed.update(layer.operands)
-        host = (value for index, value in enumerate(layer.inputs) if layer.declaration.is_host(index))
-        needed.update(value for value in host if value is not None)
-    return [value for value in part.inputs if value in needed]
+        for plan in self._plans.taken():
+            plan.release()
+            yield
+        yield from self._constants.releasing()
 
 
 def _host_value(value: Any) -> Array:

@@ -135,6 +135,26 @@ class States:
             state.reset(value)
         self._shapes, self._writers = [], []
 
+    def take_over(self, other: States) -> tuple[str, ...]:
+        """Begin with copies of the states of another model, and return the names of those that do not fit, which begin
+        with zeros.
+        """
+        given, left = dict[str, Any](), list[str]()
+        other._settle()
+        for state in other._states:
+            if state.value is None:
+                continue
+            try:
+                mine = self._state(state.source)
+                checked_input(self._model.name, mine.given, value := other.value(state.source), self._cast)
+            except InputError as error:
+                log.warning("a state begins again with zeros, since the new model does not take it: %s", error)
+                left.append(state.source)
+            else:
+                given[state.source] = value
+        self.reset(given)
+        return tuple(left)
+
     def value(self, name: str | None) -> Tensor:
         """Return the value of a state as a tensor. Raises InputError if its shape is not known yet."""
         state = self._state(name)

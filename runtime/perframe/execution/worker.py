@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
 from typing import IO, Any, Protocol, TypeVar, overload
 
-from perframe.backends import BackendName, kernel_progress, settle_kernels
+from perframe.backends import BackendName, settle_kernels
 from perframe.backends import backend_type as backend_type_of
 from perframe.backends.precision import Precision
-from perframe.backends.protocol import Guarding
-from perframe.errors import ClosedError, InputError
+from perframe.errors import InputError
 from perframe.execution.growing import Capacity
-from perframe.execution.inputs import Given, Inputs, hold
+from perframe.execution.inputs import Given, hold
+from perframe.execution.inspected import Inspected
+from perframe.execution.instance import Instance, WorkerSettings
 from perframe.execution.layer_check import LayerCheck
-from perframe.execution.machine import Values, downloaded, loaded, open_machine
-from perframe.execution.memory import WorkerMemory
-from perframe.execution.outputs import Outputs
+from perframe.execution.machine import Values, downloaded, loaded
 from perframe.execution.parts import Parts
-from perframe.execution.report import MemoryUse, StepReport, Steps
-from perframe.execution.states import States
+from perframe.execution.swapping import Source, Swap, Swaps
 from perframe.execution.warming import Warming, check_budget
 from perframe.graphics import GLContext
 from perframe.ir import Model
 from perframe.plan.budget import Budget, Spent
-from perframe.plan.plan import Fallback
 from perframe.tensor import BackendType, DataType, Tensor
 from perframe.tensor.locks import new_lock
 
@@ -51,7 +49,7 @@ class Watcher(Protocol):
 watchers: list[Watcher] = []
 
 
-class Worker:
+class Worker(Inspected):
     """Runs a model on one backend. `schedule` returns before the values exist; outputs belong to the worker.
 
     Threads take turns with a worker on the CPU: no other thread interrupts a call, and a readback holds the result of
@@ -90,21 +88,19 @@ class Worker:
         carry_capacity: Capacity = None,
     ) -> None:
         model = loaded(model)
-        if model.check_file is not None:
-            model.check_file()
-        self.model, self.ctx = model, ctx
-        self._lock, self._warming_lock = new_lock(), new_lock()
-        self.backend_type = backend_type_of(backend, ctx)
-        machine = open_machine(self.backend_type, ctx, Precision(weights, activations), strict, check)
-        self._backend, self._host, self._check = machine.backend, machine.host, machine.check
-        self._guarded = self._backend.guarded if isinstance(self._backend, Guarding) else None
-        self.states = States(model, carry, machine, cast, carry_capacity)
-        self._outputs = Outputs(model, self.states.targets, self._backend, self._host, self.states.in_file_order)
-        self.parts = Parts(model, machine, self._outputs.targets, self.states.grown)  # for tools that look at plans
-        self._runs, self._closed = 0, False
+        self.ctx, self.backend_type = ctx, backend_type_of(backend, ctx)
+        precision = Precision(weights, activations)
+        settings = WorkerSettings(self.backend_type, ctx, precision, strict, check, cast, carry, carry_capacity)
+        self._lock = new_lock()
+        self._closed = False
+        self._own = Instance(model, settings, settings.machine())
+        self._own.belong_to(self._lock)
+        self._shown = self._own.outputs  # of the last run
+        self._runs = 0
+        self._under_way = 0  # the number of the run that advances in steps
         self._warming: Warming | None = None
-        self._inputs = Inputs(model, cast, self.states.sources)
-        self._memory = WorkerMemory(model.name, self._lock, self._backend, self.parts, self.states)
+        self._warming_lock = new_lock()
+        self._swaps = Swaps(self._lock)
 
     # --- inputs ---
 
@@ -112,14 +108,14 @@ class Worker:
         """Keep an input for later schedules, which read it again. Raises InputError for a name that the model lacks."""
         with self._lock:
             self._check_open()
-            self._inputs.keep(name, value)
+            self._own.inputs.keep(name, value)
 
     def empty_input(self, name: str | int = 0, shape: tuple[int, ...] | None = None) -> Tensor:
         """Return a tensor on this worker's backend for an input, which needs a `shape` if it has open dims. A
         TextureConverter or `upload` fills it.
         """
-        value, made = self._inputs.concrete(name, shape)
-        return Tensor.over(self._backend.alloc(made, value.dtype), made, value.dtype, value.name)
+        value, made = self._own.inputs.concrete(name, shape)
+        return Tensor.over(self._own.backend.alloc(made, value.dtype), made, value.dtype, value.name)
 
     # --- runs ---
 
@@ -132,13 +128,17 @@ class Worker:
         """
         self._lock.acquire()  # by hand, in half of the time of `with`
         try:
+            self._under_way = 0  # the run that advances in steps ends here
+            if not self._swaps.is_idle:
+                self._swaps.advance()
+            own = self._own
             values = self._gather(inputs, named)
             self._begin_run()
-            if self._guarded is None:
-                self.parts.run_whole(values)
+            if own.guarded is None:
+                own.parts.run_whole(values)
             else:
-                with self._guarded():
-                    self.parts.run_whole(values)
+                with own.guarded():
+                    own.parts.run_whole(values)
             self._end_run(values)
         finally:
             self._lock.release()
@@ -163,16 +163,19 @@ class Worker:
         iterator then raises InputError.
         """
         with self._lock:
-            values = self._gather(inputs, named)
-            hold(values, self.parts.hold, self._guarded)
+            values, own = self._gather(inputs, named), self._own
+            hold(values, own.parts.hold, own.guarded)
         if budget_ms is None:
-            return self._steps(values, self.parts.advance(values))
+            return self._steps(own, values, Parts.advance)
         check_budget(budget_ms)
-        return self._spend(values, Budget(budget_ms / 1000))
+        return self._spend(own, values, Budget(budget_ms / 1000))
 
-    def _spend(self, values: Values, budget: Budget) -> Iterator[Spent]:
-        for _ in self._steps(values, self.parts.spend(values, budget)):
-            self._backend.flush()
+    def _spend(self, own: Instance, values: Values, budget: Budget) -> Iterator[Spent]:
+        def spend(parts: Parts, values: Values) -> Iterator[None]:
+            return parts.spend(values, budget)
+
+        for _ in self._steps(own, values, spend, budget):
+            self._own.backend.flush()
             yield budget.refill()
         last = budget.refill()
         last.is_last = True
@@ -195,7 +198,7 @@ class Worker:
         with self._warming_lock:  # threads take turns
             warming, self._warming = self._warming, None
             if warming is None or not warming.goes_on(shapes, self._runs):
-                warming = Warming(shapes, self._plan_and_run(values))
+                warming = Warming(shapes, self._plan_and_run(self._own, values))
             for run in warming.steps:
                 warming.run = run or 0
                 if run is None and end is None:
@@ -204,74 +207,125 @@ class Worker:
                     self._warming = warming
                     return False
         if end is None:
-            for output in self._outputs.last.values():
+            for output in self._own.outputs.last.values():
                 downloaded(output, "Worker.warmup()")
             settle_kernels()
         return self.ready
 
-    def _plan_and_run(self, values: Values) -> Iterator[int | None]:
+    def _plan_and_run(self, own: Instance, values: Values) -> Iterator[int | None]:
         """Make the plan, and run it, again once kernels are compiled. Yields 0, the run's number, or None to wait."""
-        steps = self.parts.plan_ahead(dict(values))
+        steps = own.parts.plan_ahead(dict(values))
         while True:
             with self._lock:
                 self._check_open()
+                if own is not self._own:
+                    raise InputError(f"{own.model.name}: another model took its place: call warmup() again")
                 if next(steps, None) is None:
                     break
             yield 0
-        yield from (self._runs for _ in self._steps(values, self.parts.advance(values), trial=True))
+        yield from (self._runs for _ in self._steps(own, values, Parts.advance, trial=True))
         if not self.ready:
             while not self.ready:
                 yield None
-            yield from (self._runs for _ in self._steps(values, self.parts.advance(values), trial=True))
+            yield from (self._runs for _ in self._steps(own, values, Parts.advance, trial=True))
 
-    def _steps(self, values: Values, steps: Iterator[T], trial: bool = False) -> Iterator[T]:
-        """Take a step of a run at a time, and keep its outputs after the last. A trial leaves the states alone."""
+    def _steps(
+        self,
+        gathered: Instance,
+        values: Values,
+        begin: Callable[[Parts, Values], Iterator[T]],
+        budget: Budget | None = None,
+        trial: bool = False,
+    ) -> Iterator[T]:
+        """Take a step of a run at a time, and keep its outputs after the last. A trial leaves the states alone. The
+        inputs were `gathered` for a model in whose place another may be now.
+        """
+        seconds = 0.0 if budget is None else budget.seconds
         with self._lock:
             self._check_open()
+            self._under_way = 0  # the run before ends here
+            self._swaps.advance_within(budget, seconds)
+            if gathered is not self._own:
+                values.update(self._own.inputs.gather(({name: values[name] for name in self._own.inputs.names},), {}))
             self.states.add(values)  # as they are now
             self._begin_run()
-            run = self._runs
-            step = self._next_of(steps)
-        while step is not END:
-            yield step  # type: ignore[misc]
-            with self._lock:
-                self._check_open()
-                if run != self._runs:
-                    raise InputError(f"{self.model.name}: {_ENDED}")
-                step = self._next_of(steps)
-        with self._lock:
-            self._end_run(values, trial)
+            run = self._under_way = self._runs
+            steps = begin(self.parts, values)
+        try:
+            while True:
+                with self._lock:
+                    self._check_open()
+                    if run != self._runs:
+                        raise InputError(f"{self.model.name}: {_ENDED}")
+                    with self._own.entered():
+                        step = next(steps, END)
+                    if step is END:
+                        self._end_run(values, trial)
+                        return
+                yield step  # type: ignore[misc]
+                self._swaps.advance_within(budget, seconds)
+        finally:
+            if self._under_way == run:
+                self._under_way = 0
 
     def _gather(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> Values:
         """Return the inputs of a run, states among them."""
         self._check_open()
-        values = self._inputs.gather(inputs, named)
-        if self._outputs.targets:
-            self.states.add(values)
-            self._outputs.check_inputs(values)
+        values = (own := self._own).inputs.gather(inputs, named)
+        if own.outputs.targets:
+            own.states.add(values)
+            own.outputs.check_inputs(values)
         return values
 
     def _begin_run(self) -> None:
         self._runs += 1
-        if self._check is not None:
-            self._check.begin_run()
+        if self._own.check is not None:
+            self._own.check.begin_run()
         for watcher in watchers:
             watcher.run_begins(self)
 
-    def _next_of(self, steps: Iterator[T]) -> T | object:
-        """Take a step, and return what it yields; END after the last."""
-        if self._guarded is None:
-            return next(steps, END)
-        with self._guarded():
-            return next(steps, END)
-
     def _end_run(self, values: Values, trial: bool = False) -> None:
+        own = self._own
         if not trial:
-            self.states.end(values)
-        self._outputs.keep(values)
-        self._backend.flush()
+            own.states.end(values)
+        own.outputs.keep(values)
+        self._shown = own.outputs
+        own.backend.flush()
         for watcher in watchers:
             watcher.run_submitted(self)
+
+    # --- another model ---
+
+    def swap(self, model: Source, inputs: Mapping[str, Any] | None = None, budget_ms: float = 1.0) -> Swap:
+        """Begin to put another model in the place of this one: a Model, or anything that `load` takes. Runs of the old
+        model continue; the exchange comes between two runs.
+
+        A thread loads and prepares the model. On a GPU this thread uploads weights and makes the plan, in slices of
+        `budget_ms` milliseconds: in each frame of an App, in `schedule`, in steps of `schedule_iterable` (as a part of
+        their budget), or where the result is awaited or polled (see `Swap`). Another call cancels the first.
+
+        The plan is for the shapes of the last run, or for those of `inputs`, a dict by name. The new model needs the
+        same inputs and carried states. States that it can take are kept. Raises BackendError in another thread than a
+        GPU worker's; other errors, such as InputError for other inputs, end the swap, and the old model stays.
+        """
+        check_budget(budget_ms)
+        with self._lock:
+            self._check_open()
+            self._own.backend.flush()  # raises where its context is not current
+            exchange, this = Worker._exchange, weakref.proxy(self)  # which may disappear without a release
+            return self._swaps.begin(self._own, model, inputs, budget_ms / 1000, lambda new: exchange(this, new))
+
+    def _exchange(self, new: Instance) -> tuple[str, ...] | None:
+        """Let another instance run. Returns the states that begin again, or None while a run is under way."""
+        if self._under_way:
+            return None
+        old = self._own
+        reset = new.take_over(old)
+        old.belong_to(None)
+        new.belong_to(self._lock)
+        self._own, self._warming = new, None
+        self._swaps.retire(old, lambda: self._shown is old.outputs)  # `self` is a proxy
+        return reset
 
     # --- outputs and states ---
 
@@ -282,7 +336,7 @@ class Worker:
         """
         with self._lock:
             self._check_open()
-            return self._outputs.value(name)  # type: ignore[no-any-return]
+            return self._shown.value(name)  # type: ignore[no-any-return]
 
     def bind_output(self, name: str | int, tensor: Tensor | None) -> None:
         """Let later runs write an output into `tensor`, which moves to the worker's backend. None ends that.
@@ -291,13 +345,13 @@ class Worker:
         """
         with self._lock:
             self._check_open()
-            self._outputs.bind(name, tensor)
+            self._own.outputs.bind(name, tensor)
 
     def copy_output(self, name: str | int, tensor: Tensor | None = None) -> Tensor:
         """Copy an output of the last run into `tensor`, or into a new one there; blocks if that is elsewhere."""
         with self._lock:
             self._check_open()
-            return self._outputs.copy(name, tensor)
+            return self._shown.copy(name, tensor)
 
     def state(self, name: str | None = None) -> Tensor:
         """Return the first state, or that of an input. Later runs overwrite it. Raises InputError for another name."""
@@ -313,64 +367,9 @@ class Worker:
             self._check_open()
             self.states.reset(state)
             self._runs += 1
-
-    @property
-    def ready(self) -> bool:
-        """Whether all requested kernels are compiled: until then, first results are late. Never blocks."""
-        return self.progress == 1.0
-
-    @property
-    def progress(self) -> float:
-        """The share of requested kernels that is compiled, from 0 to 1. It counts all workers of the process."""
-        self._check_open()
-        return kernel_progress()
-
-    @property
-    def memory_use(self) -> list[MemoryUse]:
-        """The memory of each part of the model, with the plans made so far; most models are one part."""
-        self._check_open()
-        return self.parts.memory_use
-
-    @property
-    def fallbacks(self) -> list[Fallback]:
-        """The layers of the last run that ran on the CPU instead of this worker's backend, each with the reason. Shape
-        arithmetic, which always runs there, is not among them.
-        """
-        self._check_open()
-        plans = [part.latest_plan for part in self.parts.planned_parts()]
-        return [found for plan in plans if plan is not None for found in plan.fallbacks]
-
-    def report(self, repeats: int = 0) -> list[StepReport]:
-        """The steps that the last run ran, each with its layer, shapes, bytes and operations.
-
-        With `repeats`, the steps run that many more times, and report their shortest time in seconds within a run, by
-        the clock of the CPU or of the GPU. These runs may overwrite the outputs. Without `repeats`, they report their
-        shortest time since `time_steps()`. A step in the body of a loop stands once. Layers between plans, which run on
-        the host, have no steps. The call blocks. Raises ClosedError after release(), and InputError for a wrong number.
-        """
-        if not isinstance(repeats, int) or repeats < 0:
-            raise InputError(f"report(repeats) takes an integer of at least 0, and got {repeats!r}")
-        with self._lock:
-            self._check_open()
-            self._host.wait_for_jobs()
-            return Steps(step for part in self.parts.planned_parts() for step in part.report(repeats))
-
-    def time_steps(self, on: bool = True) -> bool:
-        """Start or stop timing each step of each run; `report()` has the times. Return whether timing was on.
-
-        Nothing waits for the times: those of a GPU are read some runs later. Raises ClosedError after release().
-        """
-        with self._lock:
-            self._check_open()
-            before, self._backend.times_steps = self._backend.times_steps, on
-            self._host.times_steps = on
-        return before
+            self._under_way = 0
 
     # --- the end ---
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ClosedError(f"the worker of {self.model.name} was released")
 
     def release(self) -> None:
         """Wait for runs under way, and free all plans and constants. Further calls raise ClosedError."""
@@ -379,13 +378,13 @@ class Worker:
                 return
             self._closed = True
             self._warming = None
-            self._outputs.forget()
-            self._host.wait_for_jobs()
+            self._own.outputs.forget()
+            self._own.host.wait_for_jobs()
             for watcher in watchers:
                 watcher.worker_ends(self)
-            self.parts.release()
-            self.states.release()
-            self._backend.free_dropped()
+            self._shown = self._own.outputs
+            self._swaps.release()
+            self._own.release()
 
     def __enter__(self) -> Worker:
         return self

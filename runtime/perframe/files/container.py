@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from perframe.errors import ModelError
+from perframe.tensor.background import take_turns
 
 MAX_HEADER = 100_000_000  # bytes; the library of safetensors reads no longer header
 METADATA = "__metadata__"
@@ -71,6 +72,7 @@ def parsed(data: memoryview) -> tuple[dict[str, str], dict[str, TensorEntry], me
 
 
 def _entry(name: str, said: Any) -> TensorEntry:
+    take_turns()
     match said:
         case {"dtype": str(dtype), "shape": list(shape), "data_offsets": [begin, end], **others} if not others:
             if all([type(number) is int and 0 <= number < 1 << 63 for number in (*shape, begin, end)]):
@@ -94,6 +96,7 @@ def parsed_json(text: bytes | str, what: str) -> dict[str, Any]:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    take_turns()
     found = dict(pairs)
     if len(found) != len(pairs):
         name, _ = Counter(name for name, _ in pairs).most_common(1)[0]

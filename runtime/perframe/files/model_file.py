@@ -20,6 +20,7 @@ from perframe.files.tensors import Buffer, checksum, decoded, encoded, stored_by
 from perframe.ir import Model, Names
 from perframe.ir.declaration import MAX_RANK
 from perframe.tensor import DataType
+from perframe.tensor.background import take_turns
 from perframe.tensor.checks import too_large
 
 Array = NDArray[Any]
@@ -113,6 +114,7 @@ def _arrays(tensors: Any, entries: Mapping[str, TensorEntry], body: memoryview) 
 
 def _array(key: str, said: Any, entry: TensorEntry, body: memoryview) -> Array:
     """Return a tensor. Its size is compared with the file, and its checksum with the bytes. Raises ModelError."""
+    take_turns()
     where = f"tensor {key!r:.200}"
     match said:
         case [str(name), list(shape), int(wanted)] if all([type(dim) is int and dim >= 0 for dim in shape]):

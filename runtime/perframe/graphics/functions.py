@@ -23,6 +23,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glBindSampler": (None, _U, _U),
     "glBindTexture": (None, _U, _U),
     "glBindVertexArray": (None, _U),
+    "glBufferData": (None, _U, _L, _P, _U),
     "glBlitFramebuffer": (None, _I, _I, _I, _I, _I, _I, _I, _I, _U, _U),
     "glCheckFramebufferStatus": (_U, _U),
     "glClampColor": (None, _U, _U),

@@ -19,7 +19,7 @@ from perframe.host.frame import Clock, Frame, SystemClock, TimeControls, Timelin
 from perframe.host.input import CloseEvent, Event, Input
 from perframe.host.pixels import Pixels, as_path, picture_format, write_picture
 from perframe.host.progress import CompilingBar
-from perframe.host.reload import Reloader
+from perframe.host.reload import Reloader, SwapsModels
 from perframe.host.scripts import AnyScript, Hooks, ScriptList
 from perframe.host.signatures import check_callback
 from perframe.host.surface import Surface, check_surface, open_surface, require_thread
@@ -149,10 +149,10 @@ class App(TimeControls, TaskControls):
         within a frame of this app.
         """
         with self._frame_scope():
-            if self._reloader is not None:
-                self._reloader.step()
             events = self.surface.poll_events()
             self.surface.begin_frame()
+            if self._reloader is not None:
+                self._reloader.step()
             self._scripts.start_waiting()
             self._deliver(events)
             frame = self._tick()
@@ -207,13 +207,23 @@ class App(TimeControls, TaskControls):
         self._posted.append(event)
 
     def watch(
-        self, path: str | os.PathLike[str], callback: Callable[[Path], object], owner: Hooks | None = None
+        self,
+        path: str | os.PathLike[str],
+        callback: Callable[[Path], object] | SwapsModels,
+        owner: Hooks | None = None,
     ) -> None:
         """Call `callback(path)` now, and with `reload` also when the file has changed: to compile a shader again, for
-        example. A later error is shown until the file is fixed. `owner` is as for `start_coroutine`.
+        example. A worker in the place of the function takes the model of the changed file, as by `worker.swap`. A later
+        error is shown until the file is fixed. `owner` is as for `start_coroutine`.
         """
         self._require_open()
         file = as_path(path, "a watched file").resolve()
+        if not callable(callback):
+            if not callable(getattr(callback, "swap", None)):
+                raise InputError(f"watch takes a function of the path, or a worker, and got {callback!r}")
+            if self._reloader is not None:
+                self._reloader.watch_model(file, callback, owner)
+            return
         check_callback(callback, "watch", "path")
         callback(file)
         if self._reloader is not None:

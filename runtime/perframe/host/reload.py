@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from importlib.util import decode_source
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
-from perframe.errors import InputError
+from perframe.errors import ClosedError, InputError
 from perframe.host.failures import Failures
 from perframe.host.scripts import FunctionScript, Hooks, ScriptList, check_hooks, name_of
 from perframe.host.watching import FileWatcher
@@ -24,8 +24,32 @@ _Assignment = (ast.Assign, ast.AnnAssign)
 _Definition = (ast.ClassDef, *_Function)
 
 
+class PendingSwap(Protocol):
+    """A model on its way into a worker, as the host sees it."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it has finished, failed or been canceled. Never blocks."""
+        ...
+
+    def result(self) -> None:
+        """Raise the error that ended it."""
+
+    def cancel(self) -> None:
+        """End it."""
+
+
+class SwapsModels(Protocol):
+    """A worker, as the host sees it."""
+
+    def swap(self, source: Path, /) -> PendingSwap:
+        """Begin to put the model of a file in the place of its model."""
+        ...
+
+
 class Reloader:
-    """Reloads the files of an app's scripts when they change, and calls the functions that watch a file.
+    """Reloads the files of an app's scripts when they change, calls the functions that watch a file, and swaps models
+    of workers that watch one.
 
     An error is shown until the file is fixed; the old code keeps running.
     """
@@ -36,6 +60,7 @@ class Reloader:
         self._texts: dict[Path, str] = {}  # of modules, as they last ran
         self._modules: dict[Path, ModuleType] = {}
         self._callbacks: list[tuple[Path, Callable[[Path], object], object | None]] = []
+        self._swaps: list[tuple[Path, PendingSwap, object | None]] = []
 
     def add(self, script: Hooks) -> None:
         """Watch the file of a script's class or function."""
@@ -61,9 +86,20 @@ class Reloader:
         self._callbacks.append((path, callback, owner))
         self._watcher.add(path)
 
+    def watch_model(self, path: Path, worker: SwapsModels, owner: object | None) -> None:
+        """Swap a worker's model whenever its file has changed."""
+
+        def swap(changed: Path) -> None:
+            self._swaps.append((changed, worker.swap(changed), owner))
+
+        self.watch(path, swap, owner)
+
     def cancel(self, owner: object) -> None:
-        """Forget the functions of a script."""
+        """Forget the functions and the workers of a script."""
         self._callbacks = [kept for kept in self._callbacks if kept[2] is not owner]
+        for _, swap, other in self._swaps:
+            if other is owner:
+                swap.cancel()
 
     def step(self) -> None:
         """Load what has changed since the frame before."""
@@ -74,6 +110,27 @@ class Reloader:
                 for watched, callback, _ in tuple(self._callbacks):
                     if watched == path:
                         callback(path)
+            except Exception as error:
+                self._failures.forget(path.name)
+                self._failures.add(path.name, error, stays=True)
+            else:
+                if not any(path == other for other, *_ in self._swaps):
+                    self._failures.forget(path.name)
+                    log.info("%s is reloaded", path)
+        if self._swaps:
+            self._look_at_swaps()
+
+    def _look_at_swaps(self) -> None:
+        """Show the errors of swaps that have ended."""
+        pending, self._swaps = self._swaps, []
+        for path, swap, owner in pending:
+            if not swap.done:
+                self._swaps.append((path, swap, owner))
+                continue
+            try:
+                swap.result()
+            except ClosedError:  # another swap took its place, or its script is gone
+                pass
             except Exception as error:
                 self._failures.forget(path.name)
                 self._failures.add(path.name, error, stays=True)

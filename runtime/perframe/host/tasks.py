@@ -9,8 +9,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 from perframe.errors import ClosedError, InputError, PerframeError
 from perframe.host.frame import Clock, is_number
 from perframe.host.signatures import check_callback
-from perframe.tensor.frames import current_frame
-from perframe.tensor.readback import give_frame_back
+from perframe.tensor.frames import current_frame, give_frames_back
 
 T = TypeVar("T")
 AnyTask = TypeVar("AnyTask", bound="Task[Any]")
@@ -79,9 +78,7 @@ class Task(ABC, Generic[T]):
 
     def __await__(self) -> Generator[None, None, T]:
         """Give the frame back until the task is done, and at least once if the task began in this frame."""
-        yield from give_frame_back(self._begun_in_frame)
-        while not self.done:
-            yield
+        yield from give_frames_back(lambda: self.done, self._begun_in_frame)
         return self.result()
 
     def _finish(self, value: T) -> None:

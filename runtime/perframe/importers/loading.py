@@ -13,6 +13,7 @@ from perframe.importers.shipped import resolved
 from perframe.ir import Model
 from perframe.passes.clean import remove_unused
 from perframe.safety.collection import uncollected
+from perframe.tensor.background import Background, Work
 
 _NO_SIGNATURES = "{} is not a LiteRT file, and has no signature {!r}: outputs=[...] chooses outputs"
 
@@ -77,6 +78,32 @@ def load(
     except RecursionError:
         raise ModelError("the model's graphs and functions are nested too deeply") from None
     return model
+
+
+def load_async(
+    source: str | Path | bytes | IO[bytes] | Any,
+    optimize: bool = True,
+    dims: Mapping[str, int] | None = None,
+    outputs: Sequence[str] | None = None,
+    narrow_doubles: bool = False,
+    progress: Callable[[str, float], None] | None = None,
+    stop_after: int | None = None,
+    key: str | bytes | None = None,
+    signature: str | None = None,
+) -> Background[Model]:
+    """Begin to load a model beside the frames: `model = await pf.load_async("m.onnx")` in a coroutine of a script, or
+    of any program with asyncio.
+
+    The options are those of `load`, and so are the errors, which `await` raises. A thread loads: it keeps Python's
+    lock (the GIL) for a millisecond at a time, and within a frame it pauses six. The result also has `done`, `progress`
+    (a fraction of the current step), `doing` (the step), `result()` and `cancel()`. `progress(what, done)` is called by
+    the coroutine that awaits. Canceling that coroutine cancels the loading. Do not change `source` before the end.
+    """
+
+    def begin(work: Work) -> Model:
+        return load(source, optimize, dims, outputs, narrow_doubles, work.report, stop_after, key, signature)
+
+    return Background(begin, "load_async", progress)
 
 
 def _keep_as_filed(model: Model) -> None:

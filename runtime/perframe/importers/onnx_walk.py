@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from perframe.errors import ModelError
+from perframe.tensor.background import take_turns
 
 if TYPE_CHECKING:
     import onnx
@@ -45,6 +46,7 @@ class Contents:
         """Add nodes, and return the graphs that they hold."""
         found: list[onnx.GraphProto] = []
         for node in nodes:
+            take_turns()
             self.nodes.append(node)
             for attribute in node.attribute:
                 self.attributes.append(attribute)
@@ -74,6 +76,7 @@ class Contents:
                 found.update(info.name for info in infos)
             found.update(sparse.values.name for sparse in graph.sparse_initializer)
             for node in graph.node:
+                take_turns()
                 found.update(node.input, node.output)
         for name in (*found, *self._other_names()):
             if not isinstance(name, str):  # protobuf gives bytes that are not UTF-8 as bytes
@@ -86,6 +89,7 @@ class Contents:
             for info in (*graph.input, *graph.output):
                 found.update(dim.dim_param for dim in info.type.tensor_type.shape.dim)
         for node in self.nodes:
+            take_turns()
             found.update((node.op_type, node.domain, node.name, node.overload))
         for attribute in self.attributes:
             found.update((attribute.name, attribute.ref_attr_name))

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.safety.records import dataclass
+from perframe.tensor.background import take_turns
 
 LARGE = 4096  # bytes; smaller weights are parsed with the rest
 _GRAPH, _NODE, _INITIALIZER = 7, 1, 5  # fields of a model and of a graph
@@ -74,6 +75,7 @@ def split(file: IO[bytes], size: int) -> Split:
 
 def read_array(file: IO[bytes], at: int, size: int, data_type: int, dims: Sequence[int]) -> NDArray[Any] | None:
     """Read a read-only array of `size` bytes; None if it has another size, or an unusual element type."""
+    take_turns()
     dtype = _DTYPES.get(data_type)
     if dtype is None or len(dims) > _MAX_RANK or any(dim < 0 for dim in dims):
         return None

@@ -10,6 +10,7 @@ from perframe.ir.epilogue import Stage
 from perframe.ir.equality import inference_key, signature
 from perframe.ir.layer import Layer, Value
 from perframe.ir.sizes.partial import PartialTensor
+from perframe.tensor.background import take_turns
 
 
 class _Inferred(NamedTuple):
@@ -56,6 +57,7 @@ class Inference:
     def infer(self, layers: Iterable[Layer]) -> None:
         """Infer the specs of all values that layers make. Raises InferenceError."""
         for layer in layers:
+            take_turns()
             given = [None if value is None else value._spec or value.spec for value in layer._inputs]
             for value, spec in zip(layer._outputs, self.outputs(layer, given), strict=False):
                 if value is not None:
@@ -70,6 +72,7 @@ class Inference:
         """Return the specs of all values if some values have the specs in `known`. Raises InferenceError."""
         found = dict(known)
         for layer in layers:
+            take_turns()
             found.update((value, value.spec) for value in layer.operands if value not in found)
             given = [None if value is None else found[value] for value in layer.inputs]
             for value, spec in zip(layer.outputs, self.outputs(layer, given), strict=False):
@@ -92,6 +95,7 @@ class Inference:
         return made
 
     def _infer(self, layer: Layer, given: list[PartialTensor | None]) -> Sequence[PartialTensor]:
+        take_turns()
         same = signature(layer)
         key = None if same is None else inference_key(layer, same, given)
         results = None if key is None else self._alike.get(key)
@@ -108,6 +112,7 @@ class Inference:
 
 def _is_settled(layer: Layer, last: _Inferred) -> bool:
     """Whether the last result holds for the specs that the inputs have now, and all arrays are read-only."""
+    take_turns()
     constants = [value.constant for value in layer.operands]
     return (
         last.is_fixed

@@ -12,6 +12,7 @@ from perframe.ir.declaration import FOUND, Declaration, Known, declaration
 from perframe.ir.epilogue import Stage
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.tensor import Array, DataType
+from perframe.tensor.background import take_turns
 
 _serials = itertools.count()
 
@@ -161,6 +162,7 @@ class Layer:
         channels_last: bool = False,
         is_wide: bool = False,
     ) -> None:
+        take_turns()
         self.op, self.name = op, name
         self.attributes = dict(attributes or {})
         self.epilogue, self.on_host, self.channels_last, self.is_wide = epilogue, on_host, channels_last, is_wide
@@ -252,6 +254,7 @@ class Layer:
 
     def link(self) -> None:
         """Make the values know this layer as their producer or user."""
+        take_turns()
         self.is_linked = True
         for value in self.results:
             value.producer = self
@@ -317,10 +320,10 @@ class Layer:
         return self.declaration.family
 
     def form(self, inputs: Sequence[Known | None], outputs: Sequence[Known | None]) -> Any:
-        """Return the canonical form of its family for these shapes.
-
-        Raises ModelError if the operator has no form, and InferenceError if the inputs or attributes do not fit.
+        """Return the canonical form of its family for these shapes. Raises ModelError if the operator has no form, and
+        InferenceError if the inputs or attributes do not fit.
         """
+        take_turns()
         entry = self.declaration
         if entry.form_of is None:
             raise ModelError(f"layer {self.name!r} ({self.op}) has no canonical form")
@@ -345,10 +348,7 @@ class Layer:
         return InferenceError(f"layer {self.name!r} ({self.op}): {said} [inputs {listed}]")
 
     def infer(self, inputs: Sequence[PartialTensor | None]) -> tuple[PartialTensor, ...]:
-        """Return its outputs as partial tensors.
-
-        Raises InferenceError that names the layer and its inputs.
-        """
+        """Return its outputs as partial tensors. Raises InferenceError that names the layer and its inputs."""
         trimmed = list(inputs)
         while trimmed and trimmed[-1] is None and not self.declaration.variadic:
             trimmed.pop()

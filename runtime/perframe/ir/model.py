@@ -19,6 +19,7 @@ from perframe.ir.report import OptimizationReport
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.safety import notebooks
 from perframe.tensor import Array
+from perframe.tensor.background import take_turns
 
 Evaluate = Callable[[Layer, Sequence[Array | None]], list[Array]]
 
@@ -99,7 +100,10 @@ class Model:
 
     def walk(self) -> Iterator[Layer]:
         """Yield the layers in run order, without those that are removed meanwhile."""
-        return (layer for layer in self.layers if layer.is_linked)
+        for layer in self.layers:
+            take_turns()
+            if layer.is_linked:
+                yield layer
 
     @property
     def constants(self) -> Mapping[str, Array]:
@@ -292,6 +296,7 @@ class Model:
         known = set(self.inputs)
         names: dict[str, Value] = {value.name: value for value in self.inputs}
         for layer in self.layers:
+            take_turns()
             if not known.issuperset(layer.operands):
                 unmade = [value for value in layer.operands if value not in known and value.constant is None]
                 if unmade:
@@ -323,6 +328,7 @@ class Model:
 
 
 def _copy(value: Value) -> Value:
+    take_turns()
     copy = Value(value.name, constant=value.constant)
     copy.declared, copy.is_half = value.declared, value.is_half
     if value.constant is not None:

@@ -37,3 +37,14 @@ class Subgraph:
     def output_names(self) -> list[str]:
         """The names of the outputs, in order."""
         return [value.name for value in self.outputs]
+
+    @property
+    def decisive_inputs(self) -> list[Value]:
+        """The inputs whose values decide shapes: a layer must know these values before it can be planned."""
+        needed: set[Value] = set()
+        for layer in reversed(self.layers):
+            if not needed.isdisjoint(layer.results) and layer.declaration.reads_values:
+                needed.update(layer.operands)
+            host = (value for index, value in enumerate(layer.inputs) if layer.declaration.is_host(index))
+            needed.update(value for value in host if value is not None)
+        return [value for value in self.inputs if value in needed]

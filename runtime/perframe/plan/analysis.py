@@ -11,6 +11,7 @@ from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.sizes.size import is_symbolic
 from perframe.ir.sizes.tables import look_up
 from perframe.tensor import TensorShape
+from perframe.tensor.background import take_turns
 
 FEW = 64  # values that may be a shape, or floats that the host computes on the way to whole ones
 
@@ -64,6 +65,7 @@ class Analysis:
         known, remaining = self.known, []
         inferred: dict[Hashable, Sequence[PartialTensor]] = {}
         for layer in layers:
+            take_turns()
             if self._at is not None:
                 self._at(layer.name)
             given = [None if value is None else known[value] for value in layer.inputs]
@@ -112,6 +114,7 @@ class Analysis:
     def _lifetimes(self) -> list[list[Value]]:
         last: dict[Value, int] = {}
         for index, layer in enumerate(self.layers):
+            take_turns()
             for value in (*layer.results, *layer.operands):
                 last[self.roots.get(value, value)] = index
         for value in self._outputs:

@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from perframe.backends.operand import Later, Make, Operand
-from perframe.backends.protocol import Backend
+from perframe.backends.protocol import Backend, Parcel, Preloading
 from perframe.errors import InputError
 from perframe.ir import Value
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import Array, DataType, HostStorage, Storage
+from perframe.tensor.background import take_turns
 from perframe.tensor.locks import new_lock
 from perframe.tensor.memory import Held, held_arrays, sum_unseen
 
@@ -99,8 +100,9 @@ class ConstantPool:
     workers with the same arrays in the same memory.
     """
 
-    def __init__(self, constants: Mapping[Value, Array]) -> None:
-        self._constants = constants
+    def __init__(self, constants: Mapping[Value, Array], small: int = SMALL) -> None:
+        """A trace has its own of constants of `small` bytes at most."""
+        self._constants, self._small = constants, small
         self.known = {value: PartialTensor.of(array) for value, array in constants.items()}
         self._made: dict[tuple[str, Value, str], Operand] = {}  # by backend, constant and kind
         self._taken: dict[tuple[str, Value, str], SharedOperand] = {}  # the operands that workers share
@@ -130,6 +132,35 @@ class ConstantPool:
             return Operand(value.name, (make.size,), DataType.FLOAT32, storage=storage)
 
         return self._operand(backend, value, kind, derived, later if isinstance(make, Later) else None)
+
+    def parcels(self, backend: Preloading) -> list[tuple[MissingConstant, Parcel]]:
+        """Return the constants that were not there since the last call, ready to be uploaded in pieces. For a thread
+        beside that of the context.
+        """
+        made: list[tuple[MissingConstant, Parcel]] = []
+        known: dict[tuple[Value, str], Parcel] = {}
+        for missing in self.take_missing():
+            take_turns()
+            key = missing.value, missing.kind
+            if key not in known:
+                is_weight = self._is_weight(missing.value)
+                known[key] = backend.parcel(missing.array, is_weight, missing.value.is_half is True)
+            made.append((missing, known[key]))
+        return made
+
+    def share(self, other: ConstantPool) -> None:
+        """Share the operands that another pool of these constants shares."""
+        for key, shared in other._taken.items():
+            if key not in self._made:
+                self._taken[key] = acquire(self._constants[key[1]], shared.key[1], key[2])
+                self._made[key] = other._made[key]
+
+    def adopt(self, backend: Backend, missing: MissingConstant, storage: Storage) -> Storage:
+        """Take storage in which a constant lies already, or the storage that another pool has made meanwhile."""
+        array = missing.array
+        self._warn(backend, missing.value, array)
+        made = Operand(missing.value.name, array.shape, DataType.of(array.dtype), storage=storage)
+        return self._operand(backend, missing.value, missing.kind, lambda: array, lambda: made).storage
 
     def put(self, backend: Backend, missing: MissingConstant) -> None:
         """Put a constant on a backend that a trace did not find there."""
@@ -164,7 +195,7 @@ class ConstantPool:
             own = source.flags.writeable
             if not backend.makes_constants:
                 own = not is_made(source, backend.memory, kind)
-                if own and source.nbytes > SMALL:
+                if own and source.nbytes > self._small:
                     return self._wanted(backend, MissingConstant(value, kind, array()))
             if own:
                 self._made[key] = made()
@@ -191,18 +222,19 @@ class ConstantPool:
         return self._uploaded(backend, missing.value, missing.array)
 
     def _uploaded(self, backend: Backend, value: Value, array: Array) -> Operand:
-        """Put a constant, or an array derived from it, on a backend. Warns of weights that stay float32 against the
-        user's wish.
-        """
-        is_weight = self._is_weight(value)
-        reason = backend.precision.why_whole(array) if is_weight else None
-        if reason is not None:
-            log.warning("constant %r %s stays float32 on %s: %s", value.name, array.shape, backend.backend_type, reason)
+        """Put a constant, or an array derived from it, on a backend."""
+        self._warn(backend, value, array)
+        storage = backend.constant(array, self._is_weight(value), value.is_half is True)
         is_made = array is not self._constants.get(value) and array.dtype != object
-        storage = backend.constant(array, is_weight, value.is_half is True)
         if is_made and isinstance(storage, HostStorage) and not storage.held_bytes:
             storage.held = Held(array.nbytes, f"the packed constant {value.name!r}")
         return Operand(value.name, array.shape, DataType.of(array.dtype), storage=storage)
+
+    def _warn(self, backend: Backend, value: Value, array: Array) -> None:
+        """Warn of a weight that stays float32 against the user's wish."""
+        reason = backend.precision.why_whole(array) if self._is_weight(value) else None
+        if reason is not None:
+            log.warning("constant %r %s stays float32 on %s: %s", value.name, array.shape, backend.backend_type, reason)
 
     def _is_weight(self, value: Value) -> bool:
         """Whether a constant is large, and not one of a plan: another shape may not ask for other programs."""
@@ -248,11 +280,17 @@ class ConstantPool:
         whole = {value for value, made in values if made.dtype is DataType.FLOAT32 and made.storage.element_bytes == 4}
         return tuple(sorted(value.name for value in whole if self._is_weight(value)))
 
-    def release(self) -> None:
-        """Free all storages, except those that other workers use."""
+    def releasing(self) -> Iterator[None]:
+        """Free one storage at each step, except those that other workers use."""
         for key in [*self._made]:
             self._free(key)
+            yield
         self._held = []
+
+    def release(self) -> None:
+        """Free all storages, except those that other workers use."""
+        for _ in self.releasing():
+            pass
 
     def _free(self, key: tuple[str, Value, str]) -> None:
         made, shared = self._made.pop(key), self._taken.pop(key, None)

@@ -91,6 +91,11 @@ class Plan:
         self.fallbacks: Sequence[Fallback] = ()
 
     @property
+    def owned(self) -> Sequence[Storage]:
+        """The storages that it frees, beside its workspaces."""
+        return self._owned
+
+    @property
     def input_shapes(self) -> list[TensorShape]:
         """The input shapes of the plan, in the order of inputs."""
         return [operand.shape for operand in self.inputs]
@@ -163,6 +168,25 @@ class Plan:
             if self._access is not None:
                 self._access.lent.clear()
             raise
+
+    def advance(self) -> Iterator[str]:
+        """Submit the steps of one layer at a time, and yield its name. The inputs are bound."""
+        for segment in self.segments:
+            begin = 0
+            while begin < len(segment):
+                end = begin + 1
+                while end < len(segment) and segment.layers[end] == segment.layers[begin]:
+                    end += 1
+                segment.run(begin, end)
+                yield segment.layers[begin]
+                begin = end
+
+    def touch(self) -> Iterator[None]:
+        """Run a small part of each step, one at a time. The inputs are bound."""
+        for segment in self.segments:
+            for step in range(len(segment)):
+                segment.touch(step)
+                yield
 
     def hold(self, values: dict[str, Any]) -> None:
         """Replace arrays by tensors with copies of their values, for a run that begins later. Arrays remain if all

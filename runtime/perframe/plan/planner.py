@@ -20,6 +20,7 @@ from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
 from perframe.plan.sharing import Placed, Sharing
 from perframe.tensor import Array, DataType, Storage, Tensor
+from perframe.tensor.background import take_turns
 
 log = logging.getLogger("perframe")
 
@@ -79,7 +80,10 @@ class Planner:
         model, layers = self._model, self._analysis.layers
         if self._backend is not self._host:
             self._host_layers = wide_layers_on_host(layers, self._analysis, model.inputs)
-        backends = [self._choose(layer) for layer in layers]
+        backends = list[Backend]()
+        for layer in layers:
+            backends.append(self._choose(layer))
+            yield layer.name
         self._keeps = self._shared_beyond(layers, backends)
         self._placing = self._backend if isinstance(self._backend, Placing) else None
         self._sharing = None
@@ -278,6 +282,7 @@ class Planner:
 
     def _lower(self, index: int, layer: Layer, backend: Backend) -> None:
         """Give a layer's outputs storage and bind its steps."""
+        take_turns()
         if self._at is not None:
             self._at(layer.name)
         if not self._analysis.is_alias(layer):
@@ -332,14 +337,8 @@ class Planner:
         self._fallbacks.append(Fallback(layer.name, layer.op, reason, size))
         if (layer.name, where) not in _reported:
             _reported.add((layer.name, where))
-            log.warning(
-                "layer %r (%s) runs on the CPU instead of %s: %s; the frame waits while its %d elements cross over",
-                layer.name,
-                layer.op,
-                where,
-                reason,
-                size,
-            )
+            told = "layer %r (%s) runs on the CPU instead of %s: %s; the frame waits while its %d elements cross over"
+            log.warning(told, layer.name, layer.op, where, reason, size)
 
     def _append(self, backend: Backend, steps: Sequence[Step], layer: str) -> None:
         last = self._segments[-1] if self._segments else None

@@ -11,7 +11,7 @@ import numpy as np
 
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import KEPT, Access, Backend, Measured, Program, Step, TimedProgram, TimedRun
-from perframe.plan.budget import Budget, Position, StepCosts, Stopwatch, Submission
+from perframe.plan.budget import FIRST_PARTS, Budget, Position, StepCosts, Stopwatch, Submission
 from perframe.safety.records import dataclass
 from perframe.tensor import BackendType, Storage
 from perframe.tensor.frames import WITHIN_A_MODEL, current_frame
@@ -85,6 +85,19 @@ class Segment:
             budget.spend(seconds, self.layers[step])
         return (end, 0) if some is None or sum(some) >= rows else (step, sum(some))
 
+    def touch(self, step: int) -> None:
+        """Submit a small part of a step."""
+        assert self.program is not None
+        rows = self.program.rows(step)
+        some = None if rows == 1 else (0, -(-rows // FIRST_PARTS))
+        self._note_changes()
+        self.backend.measure(self.program, step, step + 1, self.access, some, wait=False)
+
+    def expect(self, other: Segment) -> None:
+        """Expect the times of another segment, if its steps are those of the same layers."""
+        if self.layers == other.layers and other.costs.seconds:
+            self.costs.seconds, self.costs.error = list(other.costs.seconds), other.costs.error
+
     def _learn(self, budget: Budget) -> bool:
         """Learn from submissions that have finished. Returns whether the GPU keeps up."""
         while self._begun:
@@ -144,6 +157,10 @@ class Transfer:
         self._to.upload(self.source.download(self._value.shape, self._value.dtype))
         if self._backend.times_steps:
             self._runs.append(TimedRun(0, np.array([begin, perf_counter_ns()], np.float64)))
+
+    def touch(self, step: int) -> None:
+        """Run the transfer."""
+        self.run_whole()
 
     def take_runs(self, wait: bool = False) -> list[TimedRun]:
         """Return the timed transfers since the last call."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 log = logging.getLogger("perframe")
 _POLL = "use readback_request() and poll it, or await readback_and_clone_async()"
@@ -16,6 +18,10 @@ WITHIN_A_MODEL = (
 BRIEF = 0.005  # seconds that a call may wait for the CPU inside a frame without a report
 frame_watchers: list[Callable[[int], None]] = []
 """Called with the number of each frame that begins, in any loop."""
+between = threading.Event()
+"""Set while no loop of the process is inside a frame."""
+between.set()
+_inside: list[FrameState] = []  # the loops that are inside a frame
 
 
 class FrameState:
@@ -46,9 +52,14 @@ class FrameState:
         loops the number of the last frame stays.
         """
         around, _current.state = _current.state, self
+        _inside.append(self)
+        between.clear()
         try:
             yield
         finally:
+            _inside.remove(self)
+            if not _inside:
+                between.set()
             self.inside, _current.state = False, around
             if not around.inside:
                 around.index = self.index
@@ -67,3 +78,20 @@ _current = _Current()
 def current_frame() -> FrameState:
     """The frame that this thread runs, or ran last."""
     return _current.state
+
+
+def give_frames_back(done: Callable[[], bool], begun: int, seconds: float = 0.0005) -> Generator[Any, None, None]:
+    """Let frames continue until `done`, and at least one if the awaited work began in this frame. In loops of asyncio,
+    ask again after `seconds`.
+    """
+    asyncio = sys.modules.get("asyncio")  # imported, if its loop is running
+    loop = asyncio._get_running_loop() if asyncio is not None else None
+    if asyncio is not None and loop is not None and not hasattr(loop, "steps_once_a_frame"):
+        yield from asyncio.sleep(0).__await__()
+        while not done():
+            yield from asyncio.sleep(seconds).__await__()
+        return
+    if begun == current_frame().index:
+        yield
+    while not done():  # the host's loop resumes a bare yield once a frame
+        yield

@@ -140,6 +140,7 @@ class Held:
     """Bytes that count as held as long as this object lives. Raises MemoryLimitError if they do not fit."""
 
     size = 0  # until they are counted
+    kept: Any = None  # what lives as long
 
     def __init__(self, size: int, purpose: str) -> None:
         ledger.add(size, purpose)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from perframe.errors import ReadbackPendingError
-from perframe.tensor.frames import current_frame
+from perframe.tensor.frames import current_frame, give_frames_back
 
 if TYPE_CHECKING:
     import numpy as np
-
-_POLL_SECONDS = 0.0005
 
 
 class Pending(Protocol):
@@ -93,20 +90,5 @@ class Readback:
         A readback that was requested in this frame gives the frame back at least once. Otherwise a loop that requests
         and awaits would hold the frame for ever.
         """
-        asyncio = sys.modules.get("asyncio")  # imported, if its loop is running
-        loop = asyncio._get_running_loop() if asyncio is not None else None
-        if asyncio is not None and loop is not None and not hasattr(loop, "steps_once_a_frame"):
-            yield from asyncio.sleep(0).__await__()
-            while not self.done:
-                yield from asyncio.sleep(_POLL_SECONDS).__await__()
-        else:  # the host's loop resumes a bare yield once a frame
-            yield from give_frame_back(self.frame)
-            while not self.done:
-                yield
+        yield from give_frames_back(lambda: self.done, self.frame)
         return self.result()
-
-
-def give_frame_back(begun: int) -> Generator[None, None, None]:
-    """Yield to the host's loop once if the awaited work began in this frame."""
-    if begun == current_frame().index:
-        yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from threading import get_ident
@@ -27,6 +27,7 @@ from perframe.backends.gl.lowering.steps import (
 from perframe.backends.gl.program.sequence import GLProgram, GLStep
 from perframe.backends.gl.program.timers import QueryTimers, StepTimers, WorkClock
 from perframe.backends.gl.refit.paper import PaperSlots, PaperSteps, paper_backend
+from perframe.backends.gl.refit.preloading import GLParcel, RealizedProgram, link
 from perframe.backends.gl.refit.template import GLTemplate
 from perframe.backends.gl.storage.slots import Pool, Slots
 from perframe.backends.gl.storage.storage import GLStorage
@@ -120,6 +121,7 @@ class GLBackend:
         self.pool = Pool(self)
         self.size_math: SizeMath | None = None  # without it, plans follow no sizes
         self._clock = WorkClock(device)
+        self._paper: Any = None  # see `apart`
 
     @property
     def memory(self) -> Hashable:
@@ -219,10 +221,48 @@ class GLBackend:
         return self.size_math is not None
 
     def apart(self) -> Following:
-        """Return a backend for plans that are made in another thread and never run."""
-        with self.device.current():
-            made: Following = paper_backend(self)
+        """Return a backend for plans that another thread makes and nobody runs. The first call needs the context."""
+        if self._paper is None:
+            with self.device.current():
+                self._paper = paper_backend(self)
+        made: Following = self._paper
         return made
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether this thread may use the backend now."""
+        return self.device.is_usable
+
+    def arranged(self, value: Array, is_half: bool) -> Array:
+        """Return values as storages keep them, in any thread."""
+        raise AssertionError("subclasses arrange them")
+
+    def lent(self, arranged: Array, shape: Sequence[int], dtype: DataType, is_half: bool) -> GLStorage | None:
+        """Return storage that lies in an arranged array, without a copy; None where that cannot be."""
+        return None
+
+    def parcel(self, value: Array, is_weight: bool = False, is_half: bool = False) -> GLParcel:
+        """Prepare what `constant` uploads, in any thread."""
+        return GLParcel(self, value, is_weight, is_half)
+
+    def link(self, program: Program) -> Generator[bool, None, bool]:
+        """Link the programs of a plan that was made in another thread, one at each step."""
+        assert isinstance(program, PaperSteps)
+        return link(self.device, program)
+
+    def realize(
+        self, program: Program, workspace: Workspace, owned: Sequence[Storage], constants: Mapping[int, Storage]
+    ) -> Generator[None, None, RealizedProgram]:
+        """Give storage to a program that was made in another thread, a step or a storage at a time."""
+        assert isinstance(program, PaperSteps) and isinstance(workspace, PaperSlots)
+        made = RealizedProgram(self, constants)
+        yield from made.make(program, workspace, owned)
+        return made
+
+    def record(self, program: Program) -> Iterator[None]:
+        """Record the calls of a whole run, some at each step."""
+        assert isinstance(program, GLProgram)
+        return program.record_ahead()
 
     def template(
         self,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import lru_cache
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from perframe.backends.gl.backend import GLBackend, StagedReadback
-from perframe.backends.gl.compile.program import Kernel
 from perframe.backends.gl.context.device import Device
 from perframe.backends.gl.context.devices import device_for
+from perframe.backends.gl.lowering.read_buffers import buffers_of
 from perframe.backends.gl.lowering.steps import (
     GROUP_COLUMNS,
     GROUP_ROWS,
@@ -25,14 +25,14 @@ from perframe.backends.gl.lowering.steps import (
 )
 from perframe.backends.gl.program.timers import CallTimers, system_clock
 from perframe.backends.gl.replay import CommandList, Name
-from perframe.backends.gl.storage.storage import GLStorage, runs_of
+from perframe.backends.gl.storage.storage import PIECE, GLStorage, runs_of
 from perframe.backends.gl.texels import SHEETS
 from perframe.backends.precision import FULL, Precision
 from perframe.backends.refit import SizeMath
 from perframe.errors import BackendError
 from perframe.graphics.functions import delete, generate
-from perframe.safety.records import dataclass
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
+from perframe.tensor.memory import Held
 
 if TYPE_CHECKING:
     from perframe.graphics import GLContext
@@ -42,10 +42,11 @@ _TEXTURE0, _TEXTURE_BUFFER = 0x84C0, 0x8C2A
 _FORMATS = {"float": 0x8814, "half": 0x881A, "int": 0x8D82}  # RGBA32F, RGBA16F and RGBA32I
 _VIEWS = {"float": "view_of_floats", "half": "view_of_halves", "int": "view_of_ints"}
 _ALL_BARRIERS = 0xFFFFFFFF
+_PINNED, _STATIC_DRAW = 0x9160, 0x88E4
+_PAGE, LEAST_LENT = 4096, 1 << 16  # bytes
 _GROUP = 64
 _MAX_GROUPS = 65535
 _OUTPUT = 7  # the binding of a kernel's output, after its inputs
-MOST_BLOCKS = 8  # of a kernel, its output's among them: GL 4.3 guarantees no more
 
 
 class BufferStorage(GLStorage):
@@ -101,6 +102,14 @@ class BufferStorage(GLStorage):
                 gl.glMemoryBarrier(_ALL_BARRIERS)  # an earlier dispatch may have written here
                 self.memory.write(to_gpu(array, self.is_half))
 
+    def pieces(self, arranged: Array) -> Iterator[None]:
+        """Write arranged values, a piece at each step."""
+        self.changes += 1
+        for begin in range(0, arranged.size, step := PIECE // arranged.itemsize):
+            with self.device.using():
+                self.memory.write(arranged[begin : begin + step], offset=begin * arranged.itemsize)
+            yield
+
     def upload_part(self, array: Array, at: Sequence[int], shape: Sequence[int]) -> None:
         """Write a block of a tensor, run by run."""
         self.changes += 1
@@ -132,6 +141,34 @@ class BufferStorage(GLStorage):
 
 def _whole_texels(elements: int) -> int:
     return max(1, (elements + 3) // 4) * 4
+
+
+class LentBuffer(BufferStorage):
+    """A constant in the memory of an array, which nobody writes. llvmpipe fills a new buffer with zeros first."""
+
+    def __init__(self, device: Device, shape: Sequence[int], dtype: DataType, is_half: bool, values: Array) -> None:
+        self._values = values
+        super().__init__(device, shape, dtype, is_half)
+
+    def _make(self) -> tuple[Any, ...]:
+        self._capacity, values, gl = _whole_texels(self.size), self._values, self.device.gl
+        held = Held(values.nbytes, "a GL buffer")
+        held.kept = values
+        buffer = self.device.buffer(1)
+        buffer.extra = held
+        gl.glBindBuffer(_PINNED, buffer.glo)
+        gl.glBufferData(_PINNED, self._capacity * self.element_bytes, values.ctypes.data, _STATIC_DRAW)
+        gl.glBindBuffer(_PINNED, 0)
+        return (buffer,)
+
+    def like(self, shape: Sequence[int], dtype: DataType) -> Any:
+        """New storage in the same context, in its own memory."""
+        return BufferStorage(self.device, shape, dtype)
+
+    def release(self) -> None:
+        """Free the buffer, and then the array."""
+        super().release()
+        self._values = self._values[:0]
 
 
 class _View:
@@ -240,84 +277,6 @@ class ComputeStep(KernelStep):
             commands.call("glUniform2i", where, 0, 0)  # a program may be that of other steps too
 
 
-@dataclass(frozen=True)
-class ReadBuffer:
-    """How a kernel reads a tensor of a kind ("float", "half" or "int"): through storage blocks of elements, of texels
-    or of both, and through a texture over the buffer if `unit` is a texture unit.
-    """
-
-    name: str
-    kind: str
-    binding: int
-    has_elements: bool = True
-    has_texels: bool = False
-    unit: int | None = None
-
-    @property
-    def blocks(self) -> int:
-        """The number of its storage blocks."""
-        return self.has_elements + self.has_texels
-
-    @property
-    def accessor(self) -> str:
-        """GLSL that declares the blocks and reads an element, four from an index, those at four indices, or a texel."""
-        name = self.name
-        kind, vector, prefix = ("int", "ivec4", "i") if self.kind == "int" else ("float", "vec4", "")
-        block, lines = f"layout(std430, binding = {self.binding}) readonly buffer {name}", []
-        if self.kind == "half":
-            pair = f"{name}_data[i >> 1]" if self.has_elements else f"{name}_vectors[i >> 2][i >> 1 & 1]"
-            element, held = f"unpackHalf2x16({pair})[i & 1]", ("uint", "uvec2")
-            texel = f"vec4(unpackHalf2x16({name}_vectors[t].x), unpackHalf2x16({name}_vectors[t].y))"
-        else:
-            element = f"{name}_data[i]" if self.has_elements else f"{name}_vectors[i >> 2][i & 3]"
-            texel, held = f"{name}_vectors[t]", (kind, vector)
-        if self.has_elements:
-            lines.append(f"{block}_block {{ {held[0]} {name}_data[]; }};")
-        if self.has_texels:
-            lines.append(f"{block}_texels {{ {held[1]} {name}_vectors[]; }};")
-        if self.unit is not None:
-            texel = f"texelFetch({name}_view, t)"
-            lines.append(f"layout(binding = {self.unit}) uniform {prefix}samplerBuffer {name}_view;")
-        if self.blocks:
-            each = ", ".join(f"{name}(i + {k})" for k in range(4))
-            lines += [
-                f"{kind} {name}(int i) {{ return {element}; }}",
-                f"{vector} {name}_four(int i) {{ return {vector}({each}); }}",
-                f"{vector} {name}_at(ivec4 at) {{",
-                f"    return {vector}({name}(at.x), {name}(at.y), {name}(at.z), {name}(at.w));",
-                "}",
-            ]
-        if self.has_texels or self.unit is not None:
-            lines.append(f"{vector} {name}_texel(int t) {{ return {texel}; }}")
-        return "\n".join(lines)
-
-
-def buffers_of(
-    kernel: Kernel, kinds: Mapping[str, str], defines: Mapping[str, str], viewable: Collection[str]
-) -> list[ReadBuffer]:
-    """How a kernel reads inputs of these kinds; the texels of `viewable` ones through textures. An input has a block
-    for what the kernel reads of it. Where the blocks of elements and of texels are too many together, elements are read
-    from texels.
-    """
-    return _buffers_of(kernel, tuple(kinds.items()), tuple(defines.items()), frozenset(viewable))
-
-
-@lru_cache(1024)  # layers of a model are often alike, and to read a shader's text takes as long as the rest of planning
-def _buffers_of(
-    kernel: Kernel, kinds: Sequence[tuple[str, str]], defines: Sequence[tuple[str, str]], viewable: Collection[str]
-) -> list[ReadBuffer]:
-    reads = {name: kernel.reads(name, dict(defines)) for name, _ in kinds}
-    blocks = 1 + sum(elements + (texels and name not in viewable) for name, (elements, texels) in reads.items())
-    found, units = list[ReadBuffer](), count(len(kernel.textures))
-    for binding, ((name, kind), (elements, texels)) in enumerate(zip(kinds, reads.values(), strict=True)):
-        is_viewed = texels and name in viewable
-        both = elements and texels and not is_viewed
-        has_elements = elements and not (both and blocks > MOST_BLOCKS)
-        unit = next(units) if is_viewed else None
-        found.append(ReadBuffer(name, kind, binding, has_elements, texels and not is_viewed, unit))
-    return found
-
-
 class ComputeBackend(GLBackend):
     """Compute shaders over storage buffers."""
 
@@ -350,6 +309,23 @@ class ComputeBackend(GLBackend):
     def capacity(self, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> tuple[str, int]:
         """The class and the number of elements: any buffer of the class that is large enough serves."""
         return "buffer of halves" if is_half else "buffer", _whole_texels(TensorShape(shape).size)
+
+    def arranged(self, value: Array, is_half: bool) -> Array:
+        """The values in their order, as buffers hold them; where buffers may lie in arrays, in an array for that."""
+        values = to_gpu(value, is_half)
+        if not self.device.lends or values.nbytes < LEAST_LENT:
+            return values
+        whole = np.empty(-(-values.nbytes // _PAGE) * _PAGE + _PAGE, np.uint8)
+        begin = -whole.ctypes.data % _PAGE
+        lent: Array = whole[begin : begin + values.nbytes].view(values.dtype)
+        np.copyto(lent, values)
+        return lent
+
+    def lent(self, arranged: Array, shape: Sequence[int], dtype: DataType, is_half: bool) -> GLStorage | None:
+        """Return storage that lies in an arranged array, without a copy."""
+        if not self.device.lends or arranged.nbytes < LEAST_LENT:
+            return None
+        return LentBuffer(self.device, shape, dtype, is_half, arranged)
 
     def bind(self, binding: Binding) -> ComputeStep:
         """Make a dispatch of a binding."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any, Self
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
@@ -13,7 +14,7 @@ from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.context.state import TEXTURE_2D_ARRAY
 from perframe.backends.gl.lowering.steps import Array, Binding, KernelStep, from_gpu, kind_of, to_gpu
 from perframe.backends.gl.replay import CommandList, Name
-from perframe.backends.gl.storage.storage import GLStorage, runs_of
+from perframe.backends.gl.storage.storage import PIECE, GLStorage, runs_of
 from perframe.backends.gl.storage.texel_writer import TexelWriter
 from perframe.backends.gl.texels import (
     SHEETS,
@@ -124,6 +125,17 @@ class TextureStorage(GLStorage):
         values = to_sheets(to_gpu(array, self.is_half), self._shift)
         with self.device.using():
             self.memory.write(values, viewport=(0, 0, 0, *size, SHEETS))
+
+    def pieces(self, arranged: Array) -> Iterator[None]:
+        """Write arranged values, a piece at each step."""
+        self.changes += 1
+        _, height, width = arranged.shape
+        rows = max(1, PIECE // max(1, width * arranged.itemsize))
+        for sheet, top in product(range(SHEETS), range(0, height, rows)):
+            values = arranged[sheet, top : top + rows]
+            with self.device.using():
+                self.memory.write(values, viewport=(0, top, sheet, width // 4, len(values), 1))
+            yield
 
     def upload_part(self, array: Array, at: Sequence[int], shape: Sequence[int]) -> None:
         """Write a block of a tensor, run by run."""
@@ -300,6 +312,11 @@ class PixelBackend(GLBackend):
         """The kind of numbers and the number of texels: any texture of this kind that is large enough serves."""
         width, height = texture_size(TensorShape(shape).size, self.device.texture_shift)
         return "half" if is_half else kind_of(dtype), width * height
+
+    def arranged(self, value: Array, is_half: bool) -> Array:
+        """The values in the order of textures: rows of all sheets."""
+        width = texture_size(value.size, self.device.texture_shift)[0]
+        return to_sheets(to_gpu(value, is_half), self.device.texture_shift).reshape(SHEETS, -1, 4 * width)
 
     def bind(self, binding: Binding) -> PixelStep:
         """Make a blit of a binding."""

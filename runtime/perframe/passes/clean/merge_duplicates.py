@@ -9,6 +9,7 @@ import numpy as np
 
 from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.report import refuse
+from perframe.tensor.background import take_turns
 
 MAX_BYTES = 4096  # of a constant that is compared with others
 
@@ -47,6 +48,7 @@ def _merge_constants(model: Model) -> int:
     seen: dict[Hashable, Value] = {}
     merged = 0
     for value in model.constant_values:
+        take_turns()
         array = value.constant
         if array is not None and array.nbytes <= MAX_BYTES and array.dtype != object:
             first = seen.setdefault((array.dtype, array.shape, array.tobytes()), value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from perframe.ir import Evaluate, Layer, Model
+from perframe.tensor.background import take_turns
 
 
 def _is_arithmetic(layer: Layer) -> bool:
@@ -16,6 +17,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
     """Place, and return the number of placed layers."""
     placed = 0
     for layer in reversed(model.layers):
+        take_turns()
         if layer.on_host or any(value.is_output for value in layer.results):
             continue
         readers = [

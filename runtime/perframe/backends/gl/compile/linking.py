@@ -11,7 +11,7 @@ from typing import Any
 from perframe.safety.records import dataclass
 
 _KINDS = {"vertex_shader": 0x8B31, "geometry_shader": 0x8DD9, "fragment_shader": 0x8B30, "source": 0x91B9}
-_COMPILED, _LINKED, _LOG_LENGTH, _KEEPS_BINARY = 0x8B81, 0x8B82, 0x8B84, 0x8257
+_COMPILED, _LINKED, _LOG_LENGTH, _KEEPS_BINARY, _IS_COMPLETE = 0x8B81, 0x8B82, 0x8B84, 0x8257, 0x91B1
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,10 @@ class Linking:
 
     glo: int
     shaders: tuple[int, ...]
+
+    def is_done(self, gl: Any) -> bool:
+        """Whether the driver has linked it, where it links in threads and says so. Never blocks."""
+        return bool(_status(gl.glGetProgramiv, self.glo, _IS_COMPLETE))
 
     def failure(self, gl: Any) -> str | None:
         """The driver's message if linking failed, or None. Waits for the driver, and frees the shaders."""

@@ -37,6 +37,7 @@ _NO_BLOCK = 0xFFFFFFFF
 _LAYER_EXTENSIONS = {"GL_ARB_shader_viewport_layer_array", "GL_AMD_vertex_shader_layer"}
 _DECLARATION = re.compile(r"^//@ (input|param|texture|include|unit|long)\b ?(.*)$")
 _CHOICE = re.compile(r"^([a-z ]+?)(?: if (not )?(\w+))?$")
+_THREADED = {"GL_ARB_parallel_shader_compile", "GL_KHR_parallel_shader_compile"}
 UNITS = ("element", "texel", "strip", "tile", "grid")
 READS = ("elements", "texels")
 _GOES_ON = re.compile(r"^(?:.*\\\n)+.*", re.MULTILINE)
@@ -295,6 +296,7 @@ class ProgramCache:
         self._gl, self._binaries = gl, ProgramBinaries(ctx, gl)
         self._programs: dict[str, int] = {}
         self._begun: deque[_PendingLink] = deque()
+        self._links_in_threads = not _THREADED.isdisjoint(ctx.extensions)
         self.on_sheets = shaders_on_sheets(ctx.extensions)
         self.compiled = 0  # the number of programs compiled so far, for tests; those from files are not among them
 
@@ -314,18 +316,39 @@ class ProgramCache:
             self._programs[shader.text] = found
         return found
 
+    @property
+    def count(self) -> int:
+        """The number of programs, those that are being linked among them."""
+        return len(self._programs)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the driver still links the next program in its own threads."""
+        return bool(self._begun) and self._links_in_threads and not self._begun[0].linking.is_done(self._gl)
+
     def settle(self) -> None:
         """Wait until all programs are linked. Raises BackendError for one that the driver refuses."""
         while self._begun:
-            begun = self._begun.popleft()
-            failure = begun.linking.failure(self._gl)
-            if failure is not None:
-                del self._programs[begun.text]
-                excerpt = _excerpt([*begun.stages.values()][-1], failure)
-                raise BackendError(f"shader {begun.name} does not compile: {failure}\n{excerpt}")
-            self.compiled += 1
-            self._number(begun.linking.glo, begun.samplers)
-            self._binaries.note(tuple(begun.stages.values()), begun.linking.glo)
+            self._settle_next()
+
+    def settle_one(self) -> bool:
+        """Finish a program, unless the driver still links it in its own threads. Return whether all are linked.
+        Raises BackendError.
+        """
+        if self._begun and not self.waits:
+            self._settle_next()
+        return not self._begun
+
+    def _settle_next(self) -> None:
+        begun = self._begun.popleft()
+        failure = begun.linking.failure(self._gl)
+        if failure is not None:
+            del self._programs[begun.text]
+            excerpt = _excerpt([*begun.stages.values()][-1], failure)
+            raise BackendError(f"shader {begun.name} does not compile: {failure}\n{excerpt}")
+        self.compiled += 1
+        self._number(begun.linking.glo, begun.samplers)
+        self._binaries.note(tuple(begun.stages.values()), begun.linking.glo)
 
     def keep(self, most: int | None = None) -> None:
         """Write compiled programs, or at most `most` of them, to disk. The context is current."""

@@ -113,6 +113,7 @@ class Device:
         renderer = self.gl.glGetString(_RENDERER)
         name = ctypes.string_at(renderer).decode(errors="replace") if renderer else ""
         self.name, self._is_llvmpipe, self.is_software = name, "llvmpipe" in name, is_software(name)
+        self.lends = self._is_llvmpipe and "GL_AMD_pinned_memory" in ctx.extensions  # buffers may lie in arrays
         # This fence exists in this context alone. A handle proves less: a new context may get a dead one's handle.
         self._mark = self.gl.glFenceSync(_COMMANDS_COMPLETE, 0)
         self._conditional = ConditionalRendering(self.gl)
@@ -209,6 +210,14 @@ class Device:
             finally:
                 self._inside -= 1
                 current_context.restore(previous)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether this thread may use the context now. True for a released one: to use it says what is wrong."""
+        if threading.get_ident() != self.thread:
+            return False
+        is_released = isinstance(self.ctx.mglo, moderngl.InvalidObject)
+        return self.owned or is_released or bool(self._current_handle() == self._handle)
 
     def _check_thread(self) -> None:
         if threading.get_ident() != self.thread:

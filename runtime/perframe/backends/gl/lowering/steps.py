@@ -283,6 +283,10 @@ class KernelStep:
         """The storages of its inputs."""
         return self._inputs
 
+    def link(self, device: Device) -> None:
+        """Begin to link the program of a step that was made without a context."""
+        device.programs.get(*cast(Any, self._program))
+
     def on(self, device: Device, found: Callable[[GLStorage], Storage]) -> Self:
         """Return a step made without a context, linked and with the storages that `found` returns."""
         made = copy(self)

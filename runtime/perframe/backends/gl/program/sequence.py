@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, Self
 
 import moderngl
@@ -135,6 +135,17 @@ class GLProgram:
                 self._stamps[found] = np.array(rows)
             self._lists[key] = found.finish()
         return found
+
+    def record_ahead(self) -> Iterator[None]:
+        """Record the commands of a whole run without times, a step at a time. They are dropped if a storage moves."""
+        key, moves, bound = (0, len(self._steps), False), self._device.moves, dict(self._bound)
+        found = CommandList(self._device.gl, self._bound)
+        for step in self._steps:
+            with self._device.using():
+                step.record(found, self._uniforms.glo if self._uniforms is not None else 0)
+            yield
+        if moves == self._device.moves and bound == self._bound and key not in self._lists:
+            self._lists[key] = found.finish()
 
     def time_steps(self, on: bool) -> None:
         """Let the GPU time the steps of each run from now on, or no longer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from perframe.tensor.protocol import Movable
 from perframe.tensor.snapshots import Snapshots
 
 Array = NDArray[Any]
+PIECE = 1 << 18  # bytes that an upload in pieces writes at once
 
 
 class GLStorage(Storage):
@@ -48,6 +49,10 @@ class GLStorage(Storage):
         with self.device.using():
             self._objects = self._make()
         self.device.moves += 1
+
+    def pieces(self, arranged: Array) -> Iterator[None]:
+        """Write values that the backend has arranged, a piece at each step."""
+        raise AssertionError("subclasses write them")
 
     @property
     def element_bytes(self) -> int:

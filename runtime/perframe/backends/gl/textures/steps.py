@@ -9,9 +9,9 @@ from typing import Any, Generic, Protocol, TypeVar
 import moderngl
 
 from perframe.backends.gl.compile.program import LAYERED, Kernel, Numbers, compose, load_kernel
-from perframe.backends.gl.compute import ReadBuffer
 from perframe.backends.gl.context.device import Device
 from perframe.backends.gl.context.state import TEXTURE_2D_ARRAY
+from perframe.backends.gl.lowering.read_buffers import ReadBuffer
 from perframe.backends.gl.pixel import texture_accessors
 from perframe.backends.gl.program.sequence import GLStep
 from perframe.backends.gl.replay import CommandList
