@@ -142,7 +142,7 @@ def test_what_readbacks_keep_goes_before_plans(backend: str) -> None:
         for rows in (200, 199):
             for _ in range(3):
                 check(worker, weights, rows, 512)
-        worker._backend.free_spare()
+        worker._own.backend.free_spare()
         with limit(ledger.held + 400_000):
             check(worker, weights, 100, 512)
             assert plans_of(worker) == [200, 199, 100]
