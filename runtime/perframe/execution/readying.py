@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from perframe.backends import kernel_progress, settle_kernels
-from perframe.backends.protocol import Parcel, Preloading, Program
+from perframe.backends.preloading import Parcel, Preloading
+from perframe.backends.protocol import Program
 from perframe.errors import InputError
 from perframe.execution.instance import Instance
 from perframe.execution.machine import Machine, Values

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
-from perframe.backends.protocol import Preloading
+from perframe.backends.preloading import Preloading
 from perframe.errors import ClosedError, PerframeError
 from perframe.execution.instance import Instance
 from perframe.execution.readying import Waiting, check_inputs, frozen, machine_for, ready, trial_values

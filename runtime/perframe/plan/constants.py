@@ -10,7 +10,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from perframe.backends.operand import Later, Make, Operand
-from perframe.backends.protocol import Backend, Parcel, Preloading
+from perframe.backends.preloading import Parcel, Preloading
+from perframe.backends.protocol import Backend
 from perframe.errors import InputError
 from perframe.ir import Value
 from perframe.ir.sizes.partial import PartialTensor

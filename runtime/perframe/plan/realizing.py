@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 
 from perframe.backends.operand import Operand
-from perframe.backends.protocol import Access, Preloading
+from perframe.backends.preloading import Preloading
+from perframe.backends.protocol import Access
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment
 from perframe.tensor import Storage, Tensor
