@@ -29,16 +29,9 @@
 //@ include picture
 //@ include nearest
 //@ include warp
+//@ include mixed
 // A tensor element samples the texture at the centre of its pixel: the nearest texel, a mix of four, or such mixes on
 // two levels of its mipmap. Outside the box lies the letterbox. The element is (value - mean) * factor.
-vec4 mixed(vec2 at, int lod, ivec2 size) {
-    at -= 0.5;
-    ivec2 low = ivec2(floor(at)), end = size - 1, zero = ivec2(0);
-    vec2 part = at - floor(at);
-    ivec2 a = min(max(low, zero), end), b = min(max(low + 1, zero), end);
-    return mix(mix(texel_of(a, lod), texel_of(ivec2(b.x, a.y), lod), part.x),
-               mix(texel_of(ivec2(a.x, b.y), lod), texel_of(b, lod), part.x), part.y);
-}
 vec4 mixed_on(int lod, vec2 at) {
     ivec2 size = max(texture_size >> lod, ivec2(1));
     return mixed(at * vec2(size) / vec2(texture_size), lod, size);

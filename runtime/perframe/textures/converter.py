@@ -19,8 +19,10 @@ from perframe.graphics import GLContext
 from perframe.tensor import Array, BackendType, Storage, Tensor
 from perframe.tensor.frames import current_frame
 from perframe.textures.arrays import as_picture, as_target, paint, sample
+from perframe.textures.crops import check_crop, checked_regions, crop_array
 from perframe.textures.layout import BATCH, Dims, shape_of
 from perframe.textures.parameters import (
+    crop_params,
     drawing_params,
     filter_params,
     filter_weights,
@@ -98,6 +100,33 @@ class TextureConverter:
             self._fill(picture, item, how)
         inner = math.prod(tensor.shape[axis + 1 :])
         passes.join([item.data_on_backend for item in items], items[0], tensor, target, inner)
+        self._bring(tensor, target)
+        return tensor
+
+    def crop(self, texture: Any, regions: Any, tensor: Tensor, transform: TextureTransform | None = None) -> Tensor:
+        """Sample regions of one texture or array into the batch of a tensor, in one pass, and return the tensor.
+
+        `regions` is n x 5 (the center's x and y, width, height, and an angle in radians) or n x 2 x 3 (matrices from
+        the unit square to pixels): an array, or a tensor. One on the tensor's GPU backend stays there, so that a crop
+        follows a network without a readback. The transform has no region and no letterbox, and samples by "linear" or
+        "nearest". Raises InputError.
+        """
+        self._check_open()
+        how, regions = _transform(transform), checked_regions(regions)
+        check_crop(how)
+        count = regions.shape[0]
+        dims = how.dims(tensor, count)
+        if isinstance(texture, np.ndarray):
+            values = regions.download_to_array()
+            tensor.upload(crop_array(as_picture(texture), values, how, dims, tensor.dtype).reshape(tensor.shape))
+            return tensor
+        passes = self._require_passes()
+        texture = passes.readable(texture)
+        size, target = passes.texture_size(texture), self._storage(tensor)
+        how = self._upright(texture, how)
+        numbers = passes.storage_on(target, regions)
+        params = crop_params(how, size, dims, tensor.dtype, count, regions.shape.size // count)
+        passes.crop(texture, regions, numbers, tensor, target, params)
         self._bring(tensor, target)
         return tensor
 

@@ -66,6 +66,21 @@ def _sampled_pixels(placed: PictureMap) -> dict[str, tuple[int, ...]]:
     return nearest_uniforms(nearest_sampled(x, w, wide), nearest_sampled(y, h, high))
 
 
+def crop_params(
+    how: TextureTransform, size: tuple[int, int], dims: Dims, dtype: DataType, items: int, numbers: int
+) -> dict[str, Any]:
+    """The parameters of the pass that crops regions, each of which has some `numbers`."""
+    return {
+        "texture_size": size,
+        "resample": _DIRECT[how.resample],
+        "flipped": int(how.coord_origin == "bottom_left"),
+        "numbers": numbers,
+        "items": items,
+        **_element_params(how, (0, 0, dims[2], dims[1]), dims, dtype),
+        "steps": _steps(how, dims, items),
+    }
+
+
 def filter_weights(how: TextureTransform, size: tuple[int, int], dims: Dims) -> tuple[FilterWeights, FilterWeights]:
     """The weights of a filter across and down, counted from the picture's top left."""
     placed = how.place(size, *dims[1:])

@@ -82,6 +82,14 @@ class TexturePasses:
             self._own[key] = self.alloc(backend or self.default, tensor)
         return self._own[key]
 
+    def storage_on(self, target: Storage, tensor: Tensor) -> Storage:
+        """A tensor's storage on the backend of `target`: its own, or a copy."""
+        if tensor.backend_type is target.backend_type:
+            return tensor.data_on_backend
+        copy = self.own_storage(tensor, target.backend_type, -2)
+        copy.upload(tensor.download_to_array())
+        return copy
+
     def layers(self, texture: Any) -> list[TextureLayer]:
         """The layers of the caller's array texture; none if it is not one."""
         many = texture.layers if isinstance(texture, moderngl.TextureArray) else 0
@@ -147,6 +155,37 @@ class TexturePasses:
             key = ("to_tensor", storage.backend_type, tensor.shape, tensor.dtype, *layered)
             found = self._pass(key, make)
             found.step.actual = TextureName(name_of(texture)), storage
+            found.run(gl, params)
+
+    def crop(
+        self,
+        texture: Any,
+        regions: Tensor,
+        numbers: Storage,
+        tensor: Tensor,
+        storage: Storage,
+        params: Mapping[str, Numbers],
+    ) -> None:
+        """Sample regions of a texture, whose numbers lie in a storage, into the batch of a tensor's storage."""
+        self.check(tensor, storage)
+        self.check(regions, numbers)
+
+        def make() -> Pass[Replay]:
+            source, (given, first), (output, place) = (
+                TextureName(0),
+                operand_at(regions.shape, regions.dtype),
+                operand_at(tensor.shape, tensor.dtype),
+            )
+            planned = source, first, place
+            return self._bind(
+                "regions_to_tensor", {"R": given}, output, params, {"T": source}, storage, planned, layered
+            )
+
+        params, layered = {**params, "layer": layer_of(texture)}, layered_define(texture)
+        with self._device.using() as gl:
+            key = ("crop", storage.backend_type, tensor.shape, tensor.dtype, regions.shape, *layered)
+            found = self._pass(key, make)
+            found.step.actual = TextureName(name_of(texture)), numbers, storage
             found.run(gl, params)
 
     def filter_to_tensor(
