@@ -29,12 +29,12 @@ from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment
 from perframe.safety.records import dataclass
 from perframe.tensor import Storage, Tensor, TensorShape
+from perframe.tensor.background import TURN
 from perframe.tensor.locks import new_lock
 from perframe.tensor.memory import Holder, ledger
 
 log = logging.getLogger("perframe")
 MAX_TEMPLATES = 32  # of one part: kernels share the work otherwise in each range of sizes
-TURN = 0.001  # seconds that a trace keeps the GIL
 PATIENCE = 4  # jobs in a row without a use of any template, after which a part is traced no more
 CHANGES: tuple[Callable[[int], int], ...] = (  # expected changes of sizes; a batch of one often stays one
     lambda size: size,
