@@ -9,6 +9,7 @@ import pytest
 import targets
 from targets import TARGETS, Emitted
 
+from perframe.backends.cpu import processor
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels import compiler, sizes
 
@@ -99,20 +100,28 @@ def test_kernels_are_those_of_one_machine_and_one_compiler(changed: str, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("triple", "features", "halves", "fused"),
+    ("system", "machine", "features", "halves", "fused"),
     [
-        ("arm64-apple-darwin23.1.0", [], True, True),
-        ("aarch64-pc-windows-msvc", [], True, True),
-        ("x86_64-apple-darwin23.1.0", ["sse4.2"], False, False),
-        ("x86_64-pc-windows-msvc", ["avx2", "f16c", "fma"], True, True),
+        ("darwin", "arm64", [], True, True),
+        ("linux", "aarch64", [], True, True),
+        ("darwin", "x86_64", ["sse4.2"], False, False),
+        ("linux", "x86_64", ["avx2", "f16c", "fma"], True, True),
+        ("win32", "aarch64-pc-windows-msvc", [], True, True),
+        ("win32", "x86_64-pc-windows-msvc", ["avx2", "f16c", "fma"], True, True),
     ],
 )
 def test_what_a_processor_has(
-    triple: str, features: list[str], halves: bool, fused: bool, monkeypatch: pytest.MonkeyPatch
+    system: str, machine: str, features: list[str], halves: bool, fused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(llvm, "get_process_triple", lambda: triple)
-    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: dict.fromkeys(features, True))
-    for function in (sizes.architecture, sizes.has_halves, sizes.multiplies_and_adds):
+    """On Windows LLVM is asked: Python there tells a program for x86-64 on arm64 the name of the real processor."""
+    monkeypatch.setattr(processor.sys, "platform", system)
+    monkeypatch.setattr(processor.platform, "machine", lambda: "ARM64" if system == "win32" else machine)
+    monkeypatch.setattr(llvm, "get_process_triple", lambda: machine)
+    monkeypatch.setattr(processor, "_told_by_numpy", dict)
+    monkeypatch.setattr(processor, "_told_by_llvm", lambda: dict.fromkeys(features, True))
+    monkeypatch.setattr(processor, "architecture", processor.architecture.__wrapped__)
+    monkeypatch.setattr(sizes, "architecture", processor.architecture)
+    for function in (sizes.has_halves, sizes.multiplies_and_adds):
         monkeypatch.setattr(sizes, function.__name__, function.__wrapped__)
     assert (sizes.has_halves(), sizes.multiplies_and_adds()) == (halves, fused)
-    assert sizes.architecture() == triple.split("-")[0].replace("arm64", "aarch64")
+    assert processor.architecture() == machine.split("-")[0].replace("arm64", "aarch64")
