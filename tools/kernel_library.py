@@ -99,7 +99,7 @@ def asked_apart(file: Path) -> set[Request]:
 
 
 class _Never:
-    """The compilation of a kernel that nobody compiles: NumPy computes the layers."""
+    """A compilation that never ends, so that NumPy computes the layers."""
 
     is_done = False
 

@@ -1,4 +1,4 @@
-// The mix of the four texels around a place, on a level of a texture. The edge goes on for ever.
+// The mix of the four texels around a place, on a level of a texture. Beyond the edge, its texels repeat.
 vec4 mixed(vec2 at, int lod, ivec2 size) {
     at -= 0.5;
     ivec2 low = ivec2(floor(at)), end = size - 1, zero = ivec2(0);

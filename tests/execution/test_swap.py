@@ -171,7 +171,7 @@ def test_in_an_app(backend: str, backend_context: Any, results: Callable[[int], 
             self.worker.schedule(X)
             await self.worker.swap(model(2))
             self.found = output(self.worker)
-            self.second = self.worker.swap(model(3))  # nobody awaits it, and runs do not come
+            self.second = self.worker.swap(model(3))  # it is not awaited, and no run is scheduled
 
         def update(self, frame: pf.Frame) -> None:
             if hasattr(self, "second") and (self.second._state != "pending" or frame.index > 20_000):

@@ -81,7 +81,7 @@ def differences(ours: Message, theirs: Any, path: str = "") -> Iterator[str]:
 
 
 def test_fields_are_those_of_onnx() -> None:
-    """Fields that ours lack are plain: a message among them might be damaged, and nobody would notice."""
+    """Fields that our reader skips are plain: in a message among them, damage would stay unseen."""
     inner = {"Dimension": onnx.TensorShapeProto.Dimension}
     inner |= {name: getattr(onnx.TypeProto, name) for name in ("Tensor", "Sequence", "Optional")}
     for name, ours in _CLASSES.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from perframe.plan.plan import Plan
 from perframe.plan.planner import Planner
 from perframe.plan.realizing import realizable, realized
 from perframe.plan.segments import Segment
+from perframe.safety.records import dataclass
 from perframe.tensor import DataType, Storage
 from perframe.tensor.background import TURN, Work, take_turns
 
@@ -37,7 +37,7 @@ END = object()
 
 
 def frozen(model: Model) -> Model:
-    """Return a model whose constants nobody can change: the model itself, or a copy."""
+    """Return a model with read-only constants: the model itself, or a copy."""
     if not any(array.flags.writeable for array in model.constants.values()):
         return model
     made = model.copy(with_bodies=True)

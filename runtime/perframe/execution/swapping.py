@@ -192,7 +192,7 @@ class Swaps:
             if made is not None:
                 self._add(self._released(made, swap._work))
 
-    def _guarded(self, swap: Swap, stages: Iterator[bool]) -> Iterator[bool]:
+    def _guarded(self, swap: Swap, stages: Waiting[None]) -> Iterator[bool]:
         """Take the stages of a swap, and note how it ends."""
         try:
             while swap._state == "pending" and (step := next(stages, None)) is not None:
@@ -203,7 +203,7 @@ class Swaps:
             swap.finish(error)
             log.warning("%s failed, and the worker keeps its model: %s: %s", swap.name, type(error).__name__, error)
         finally:
-            stages.close()  # type: ignore[attr-defined]
+            stages.close()
             if self._swap is swap:
                 self._swap = None
 

@@ -221,7 +221,7 @@ class GLBackend:
         return self.size_math is not None
 
     def apart(self) -> Following:
-        """Return a backend for plans that another thread makes and nobody runs. The first call needs the context."""
+        """Return a backend on which another thread makes plans that never run. The first call needs the context."""
         if self._paper is None:
             with self.device.current():
                 self._paper = paper_backend(self)

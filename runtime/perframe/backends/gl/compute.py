@@ -144,7 +144,9 @@ def _whole_texels(elements: int) -> int:
 
 
 class LentBuffer(BufferStorage):
-    """A constant in the memory of an array, which nobody writes. llvmpipe fills a new buffer with zeros first."""
+    """A constant that lies in the memory of an array. The array never changes. A new buffer would first be filled with
+    zeros by llvmpipe.
+    """
 
     def __init__(self, device: Device, shape: Sequence[int], dtype: DataType, is_half: bool, values: Array) -> None:
         self._values = values

@@ -58,7 +58,9 @@ def _library() -> ctypes.CDLL | None:
         return ctypes.CDLL(str(path))
     except (OSError, ValueError) as error:
         log.warning(
-            "the compiled kernels in %s cannot be used, and are compiled again; install perframe again: %s", path, error
+            "the compiled kernels in %s cannot be used (%s): each is compiled again; install perframe again",
+            path,
+            error,
         )
         return None
 
