@@ -24,7 +24,7 @@ from perframe.tensor.protocol import Storage
 
 MEGABYTE = 1 << 20
 BYTE = np.dtype(np.uint8)
-MOST_CHANGES = 1000  # that wait to be summed up, without a limit
+MOST_CHANGES = 50  # that wait to be summed up, without a limit
 
 
 class Holder(Protocol):
