@@ -66,7 +66,7 @@ _MODULE_OF = {
     "MissingFolderError": "errors",
 }
 
-_MODULES = ("functional", "host", "jobs", "layers", "media", "profiling", "text")
+_MODULES = ("functional", "host", "jobs", "layers", "media", "profiling", "text", "vision")
 _MOVED = {
     "ProgressBar": "host",
     "ProfileOverlay": "profiling",
@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from perframe import media as media
     from perframe import profiling as profiling
     from perframe import text as text
+    from perframe import vision as vision
     from perframe.conversion.converting import convert as convert
     from perframe.errors import BackendError as BackendError
     from perframe.errors import ClosedError as ClosedError
