@@ -12,6 +12,8 @@ ELSEWHERE = {
     "apply",
     "bernoulli",
     "forward",
+    "mel_filters",
+    "mel_spectrogram",
     "multinomial",
     "normal",
     "normal_like",
@@ -22,6 +24,7 @@ ELSEWHERE = {
     "randn",
     "randn_like",
     "random_choice",
+    "whisper_spectrogram",
 }
 
 __all__ = ["CASES", "ELSEWHERE", "Case"]

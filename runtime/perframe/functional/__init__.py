@@ -70,7 +70,7 @@ from perframe.functional.reductions import (
     reduce_max, reduce_mean, reduce_min, reduce_prod, reduce_sum, reduce_sum_square, reduce_variance, sort, std,
     std_mean, sum_ as sum, topk, var, var_mean,
 )
-from perframe.functional.spectra import stft
+from perframe.functional.spectra import mel_filters, mel_spectrogram, stft, whisper_spectrogram
 from perframe.functional.trigonometry import (
     acos, acosh, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh, atan, atan2, atanh, cos,
     cosh, deg2rad, hypot, rad2deg, sin, sinh, tan, tanh,
@@ -96,20 +96,20 @@ __all__ = [
     "log2", "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logsigmoid",
     "logspace", "logsumexp", "long", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "masked_fill", "masked_select",
     "matmul", "max", "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
-    "maximum", "mean", "meshgrid", "min", "minimum", "mish", "mm", "moveaxis", "movedim", "mul", "multinomial",
-    "multiply", "mv", "nan_to_num", "narrow", "ne", "neg", "negative", "nms", "nonzero", "norm", "normal",
-    "normal_like", "normalize", "not_equal", "numel", "one_hot", "ones", "ones_like", "outer", "pad", "permute",
-    "pixel_shuffle", "pixel_unshuffle", "positive", "pow", "prelu", "prod", "rad2deg", "rand", "rand_like", "randint",
-    "randint_like", "randn", "randn_like", "random_choice", "ravel", "reciprocal", "reduce_l1", "reduce_l2",
-    "reduce_log_sum_exp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "reduce_sum_square",
-    "reduce_variance", "relu", "relu6", "remainder", "repeat", "repeat_interleave", "reshape", "rms_norm", "roi_align",
-    "roll", "round", "rsqrt", "scaled_dot_product_attention", "scatter", "scatter_add", "scatter_reduce", "select",
-    "select_scatter", "selu", "sigmoid", "sign", "silu", "sin", "sinh", "size", "slice_scatter", "softmax", "softmin",
-    "softplus", "softshrink", "softsign", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "std_mean",
-    "stft", "sub", "subtract", "sum", "swapaxes", "swapdims", "swish", "t", "take", "take_along_dim", "tan", "tanh",
-    "tanhshrink", "tensor", "threshold", "tile", "to", "topk", "transpose", "tril", "triu", "true_divide", "trunc",
-    "type", "type_as", "unbind", "unflatten", "unfold", "unique", "unsqueeze", "upsample", "var", "var_mean", "view",
-    "where", "zeros", "zeros_like",
+    "maximum", "mean", "mel_filters", "mel_spectrogram", "meshgrid", "min", "minimum", "mish", "mm", "moveaxis",
+    "movedim", "mul", "multinomial", "multiply", "mv", "nan_to_num", "narrow", "ne", "neg", "negative", "nms",
+    "nonzero", "norm", "normal", "normal_like", "normalize", "not_equal", "numel", "one_hot", "ones", "ones_like",
+    "outer", "pad", "permute", "pixel_shuffle", "pixel_unshuffle", "positive", "pow", "prelu", "prod", "rad2deg",
+    "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random_choice", "ravel", "reciprocal",
+    "reduce_l1", "reduce_l2", "reduce_log_sum_exp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
+    "reduce_sum", "reduce_sum_square", "reduce_variance", "relu", "relu6", "remainder", "repeat", "repeat_interleave",
+    "reshape", "rms_norm", "roi_align", "roll", "round", "rsqrt", "scaled_dot_product_attention", "scatter",
+    "scatter_add", "scatter_reduce", "select", "select_scatter", "selu", "sigmoid", "sign", "silu", "sin", "sinh",
+    "size", "slice_scatter", "softmax", "softmin", "softplus", "softshrink", "softsign", "sort", "split", "sqrt",
+    "square", "squeeze", "stack", "std", "std_mean", "stft", "sub", "subtract", "sum", "swapaxes", "swapdims", "swish",
+    "t", "take", "take_along_dim", "tan", "tanh", "tanhshrink", "tensor", "threshold", "tile", "to", "topk",
+    "transpose", "tril", "triu", "true_divide", "trunc", "type", "type_as", "unbind", "unflatten", "unfold", "unique",
+    "unsqueeze", "upsample", "var", "var_mean", "view", "where", "whisper_spectrogram", "zeros", "zeros_like",
 ]
 # fmt: on
 

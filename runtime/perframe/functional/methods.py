@@ -385,7 +385,9 @@ class Methods:
     upsample = pictures.upsample
 
     # spectra.py
+    mel_spectrogram = spectra.mel_spectrogram
     stft = spectra.stft
+    whisper_spectrogram = spectra.whisper_spectrogram
 
     # detection.py
     roi_align = detection.roi_align

@@ -13,16 +13,20 @@ from pathlib import Path
 from threading import Condition, Thread
 from time import monotonic
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, overload
 from weakref import finalize
 
 from perframe.errors import ClosedError, InputError
 from perframe.media.feeds import RATE, AnimationFeed, DrawnFeed, Feed, FolderFeed, Scene, StillFeed
 from perframe.media.picture import PICTURES, Picture, Pixels, Size, expanded, open_picture
+from perframe.media.sound_devices import BLOCK, Microphone
+from perframe.media.sound_source import SoundSource
 
 SECONDS_FOR_A_PICTURE = 20.0
 AHEAD = 4  # pictures of a file that are decoded before they are asked for
-_KINDS = "a picture, a folder of pictures, a video, camera, camera:1, screen, screen:X,Y,WIDTH,HEIGHT, scene"
+_KINDS = (
+    "a picture, a folder of pictures, a video, camera, camera:1, screen, screen:X,Y,WIDTH,HEIGHT, scene, microphone"
+)
 
 
 class _PictureReader:
@@ -195,9 +199,33 @@ class Source:
                     raise InputError(f"{self.name} gave no picture within {seconds:g} s")
 
 
+@overload
+def open_source(  # type: ignore[overload-overlap]
+    name: Literal["microphone"],
+    enough: None = None,
+    loop: bool = False,
+    rate: int | None = None,
+    *,
+    channels: int = 1,
+    block: int = BLOCK,
+) -> SoundSource: ...
+
+
+@overload
 def open_source(
     name: str | Path, enough: Size | None = None, loop: bool = False, rate: float | Fraction | None = None
-) -> Source:
+) -> Source: ...
+
+
+def open_source(
+    name: str | Path,
+    enough: Size | None = None,
+    loop: bool = False,
+    rate: Any = None,
+    *,
+    channels: int = 1,
+    block: int = BLOCK,
+) -> Source | SoundSource:
     """Open pictures by name: a picture file, a folder of pictures, a video, "camera" or "camera:1", "screen" or
     "screen:X,Y,WIDTH,HEIGHT" (of the desktop), "scene" or "scene:640x360" (our own). A file or folder of such a name
     comes first.
@@ -205,7 +233,13 @@ def open_source(
     Pictures that are larger are scaled down to cover `enough`, a width and height. `rate` is the pictures a second of a
     folder, a screen or a scene. Waits for the first picture. Raises InputError, and MissingExtraError where a package
     is missing.
+
+    "microphone" gives a SoundSource, and so does "microphone:1" or "microphone:NAME", by a part of its name: `rate`
+    samples a second (by default the device's own) on 1 or 2 `channels`. The device brings `block` samples at a time.
     """
+    kind, _, rest = str(name).partition(":")
+    if kind == "microphone" and not expanded(name).exists():
+        return SoundSource(Microphone(rest, rate, channels, block))
     return Source(open_feed(name, enough, rate), loop)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 from perframe.errors import InputError
 from perframe.media.feeds import RATE
 from perframe.media.frames import Colors, tag, yuv_frame
 from perframe.media.picture import PICTURES, VIDEOS, Picture, Size, path_beside, put_in_place, remove_stale
 from perframe.media.sinks import FileSink, FolderSink, PictureSink, Sink, WindowSink
+from perframe.media.sound_devices import BLOCK, SpeakerSink
 from perframe.media.source import as_rate
 from perframe.media.videos import require_av
 
@@ -125,12 +126,28 @@ def _with_square_pixels(size: Size, aspect: Fraction) -> Size:
     return (round(width * aspect / 2) * 2, height) if aspect > 1 else (width, round(height / aspect / 2) * 2)
 
 
-def open_sink(name: str | Path, rate: float | Fraction | None = None) -> Sink:
+@overload
+def open_sink(  # type: ignore[overload-overlap]
+    name: Literal["speaker"], rate: int | None = None, *, channels: int = 1, block: int = BLOCK
+) -> SpeakerSink: ...
+
+
+@overload
+def open_sink(name: str | Path, rate: float | Fraction | None = None) -> Sink: ...
+
+
+def open_sink(name: str | Path, rate: Any = None, *, channels: int = 1, block: int = BLOCK) -> Sink | SpeakerSink:
     """Open a place for pictures by name: a picture file (the last one stays), a video, "window", or else a folder.
 
     `rate` is the pictures a second of a video. Without, pictures of a source keep their times, and arrays come 25 a
-    second. Raises InputError.
+    second. Raises InputError, and MissingExtraError where a package is missing.
+
+    "speaker" plays sound, and so does "speaker:1" or "speaker:NAME", by a part of its name: arrays have `rate` samples
+    a second, 48,000 by default, on 1 or 2 `channels`. The device takes `block` samples at a time.
     """
+    kind, _, rest = str(name).partition(":")
+    if kind == "speaker" and not Path(name).exists():
+        return SpeakerSink(rest, 48_000 if rate is None else rate, channels, block)
     if str(name) == "window":
         return WindowSink()
     suffix = Path(name).suffix.lower()

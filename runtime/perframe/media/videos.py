@@ -222,7 +222,7 @@ class VideoFeed(Feed):
             raise InputError(f"{path!r} is neither a picture nor a video, or it is cut: {said}") from error
         if not container.streams.video:
             container.close()
-            raise InputError(f"{path!r} has no pictures, only sound")
+            raise InputError(f"{path!r} has no pictures, only sound: pf.media.open_sound reads it")
         return container
 
 
