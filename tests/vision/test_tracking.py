@@ -50,7 +50,7 @@ def test_separated_boxes_keep_their_ids_in_any_order() -> None:
 
 
 def test_boxes_that_cross_keep_their_ids() -> None:
-    scene = Scene([(0, 0), (200, 10), (100, -100)], [(100, 0), (-100, 0), (0, 100)])
+    scene = Scene([(0, 0), (200, 10), (100, -112)], [(100, 0), (-100, 0), (0, 100)])
     tracker, owner = pf.vision.Tracker(), dict[int, int]()
     for frame in range(60):
         boxes, whose = scene.seen(frame / RATE)
@@ -176,7 +176,7 @@ def test_rows_of_tracks_that_have_ended_do_not_count() -> None:
         (lambda: pf.vision.Tracker().update(np.zeros((2, 4)), [1.0], time=0), "scores n"),
         (lambda: pf.vision.Tracker().update([["a"] * 4], time=0), "are numbers"),
         (lambda: pf.vision.Tracker().update([], time=np.nan), "time is that of the picture"),
-        (lambda: pf.vision.Tracker().move([0.5], np.zeros((1, 4)), time=0), "ids are whole numbers"),
+        (lambda: pf.vision.Tracker().move([0.5], np.zeros((1, 4)), time=0), "ids are integers"),
         (lambda: pf.vision.Tracker().move([0, 1], np.zeros((1, 4)), time=0), "one for each box"),
     ],
 )

@@ -118,7 +118,7 @@ def test_a_filter_is_the_reference(
             worker.schedule({"x": x, "seconds": time[None], "valid": rows})
             made.append(worker.peek_output("filtered").numpy())
     np.testing.assert_allclose(np.stack(made), wanted, rtol=1e-4, atol=1e-3)
-    assert np.isfinite(wanted[91:]).all()  # they begin anew after NaN and infinities
+    assert np.isfinite(wanted[91:]).all()  # they restart after NaN and infinities
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (2, 3, 2), (4,)], ids=str)
@@ -148,7 +148,7 @@ def test_a_high_beta_removes_lag() -> None:
     assert lag(0.05) < lag(0) / 5
 
 
-def test_a_filter_of_arrays_that_is_reset_begins_anew() -> None:
+def test_a_filter_of_arrays_that_is_reset_restarts() -> None:
     smooth = pf.vision.OneEuroFilter()
     smooth([1.0, 2.0], 0.1)
     assert smooth([5.0, 2.0], 0.1)[0] < 5

@@ -128,7 +128,7 @@ class Overlay:
         """Tint the pixels that masks (h, w) or (..., h, w) cover, where 1 is the whole `opacity`, and 0 none of it.
 
         With `edge`, a mask covers what is above this number, up to a sharp edge. Masks are stretched over the whole
-        picture; with a `mapping` of their own size, `how.mapping(picture, (1, 1, h, w))`, over its region.
+        picture, or over the region of a `mapping` to their size: `how.mapping(picture, (1, 1, h, w))`.
         """
         given = _numbers("masks", masks)
         if len(given.shape) < 2:
@@ -138,7 +138,7 @@ class Overlay:
         height, width = map(int, given.shape[-2:])
         box = (0, 0, width, height) if mapping is None else mapping.box
         if box[0] + box[2] > width or box[1] + box[3] > height:
-            raise InputError(f"the mapping fills {box}, and masks have {width} x {height}: use that of their own size")
+            raise InputError(f"the mapping fills {box}, and masks have {width} x {height}: use that of the masks' size")
         count = math.prod(given.shape[:-2])
         inputs, params = _shared({"X": given}, count, 1, color, scores, threshold, opacity)
         params |= {"extent": (width, height), "box": box, "edge": edge or 0.0, "sharp": int(edge is not None)}

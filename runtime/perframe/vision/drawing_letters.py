@@ -24,11 +24,12 @@ class Letters:
         from PIL import Image, ImageDraw, ImageFont  # late: programs without texts need no font
 
         font = ImageFont.load_default(size=_FONT)
-        ascent, descent = font.getmetrics()
         widths = [round(font.getlength(letter)) for letter in _LETTERS]
         lefts = np.cumsum([_GAP + _MARGIN, *(width + _GAP for width in widths)])
         picture = Image.new("L", (int(lefts[-1]), CELL))
-        pen, baseline = ImageDraw.Draw(picture), (CELL - ascent - descent) // 2 + ascent
+        pen = ImageDraw.Draw(picture)
+        _, top, _, bottom = pen.textbbox((0, 0), _LETTERS, font=font, anchor="ls")
+        baseline = round((CELL - top - bottom) / 2)
         for letter, left in zip(_LETTERS, lefts[:-1], strict=True):
             pen.text((int(left), baseline), letter, fill=255, font=font, anchor="ls")
         self.picture: Array = np.asarray(picture)

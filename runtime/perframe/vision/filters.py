@@ -42,7 +42,7 @@ def one_euro(
 
     `x` has any shape. `state` is (3, *x.shape), float32: the estimate, the speed, and 1 where there are both; zeros
     begin. `seconds` is the time since the last frame, one number. `valid` has the first dims of `x`: a row whose number
-    is not above 0 passes unfiltered, and the next one begins anew. So do NaN and infinite elements. Raises InputError.
+    is not above 0 passes unfiltered, and the next one restarts. So do NaN and infinite elements. Raises InputError.
     """
     settings = _checked(min_cutoff, beta, derivative_cutoff)
     values, before = to_tensor(x), to_tensor(state)
@@ -73,7 +73,7 @@ def exponential_smoothing(
 
 
 class OneEuroFilter:
-    """`one_euro` for arrays, with the state inside: `smooth = OneEuroFilter(); smooth(points, frame.dt)`."""
+    """`one_euro` for arrays, with the state inside: `smooth = OneEuroFilter(); smooth(points, frame.delta_time)`."""
 
     def __init__(self, min_cutoff: float = 1.0, beta: float = 0.0, derivative_cutoff: float = 1.0) -> None:
         self._settings = _checked(min_cutoff, beta, derivative_cutoff)
@@ -143,7 +143,7 @@ def _elapsed(seconds: Given) -> FunctionalTensor:
 def _continues(
     seen: FunctionalTensor, estimate: FunctionalTensor, valid: Given | None
 ) -> tuple[FunctionalTensor, FunctionalTensor | None]:
-    """Where a filter continues and does not begin anew, and which rows are valid; None for all."""
+    """Where a filter continues and does not restart, and which rows are valid; None for all."""
     goes_on, rows = F.logical_and(seen > 0, F.isfinite(estimate)), None
     if valid is not None:
         rows = to_tensor(valid)

@@ -17,7 +17,7 @@ Box = tuple[float, float, float, float]
 Motion = Literal["kalman", "none"]
 
 _MEASURED = 0.03**2  # the variance of a measured side, where a box's size is 1
-_ACCELERATION = 4.0**2  # that of the acceleration, in sizes / s²
+_ACCELERATION = 2.0**2  # that of the acceleration, in sizes / s²
 _UNKNOWN = 30.0**2  # that of the velocity of a new track, in sizes / s
 _NOT_FOUND = -1
 
@@ -192,7 +192,7 @@ class Tracker:
         given, values = _measured(boxes, scores)
         named = np.asarray(ids)
         if named.shape != (len(given),) or (given and named.dtype.kind not in "iu"):
-            raise InputError(f"ids are whole numbers, one for each box, not {named.dtype} {named.shape}")
+            raise InputError(f"ids are integers, one for each box, not {named.dtype} {named.shape}")
         rows = {
             number: row
             for row, number in enumerate(named.tolist())

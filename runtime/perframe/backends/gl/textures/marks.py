@@ -39,14 +39,16 @@ class Blending:
         self._gl, self._indexed = gl, gl.version >= 400
 
     def __enter__(self) -> None:
-        ask = (lambda name: get_indexed(self._gl, name, 0)) if self._indexed else (lambda name: get(self._gl, name))
-        self._functions, self._equations = [ask(name) for name in _FUNCTIONS], [ask(name) for name in _EQUATIONS]
+        self._functions, self._equations = [*map(self._ask, _FUNCTIONS)], [*map(self._ask, _EQUATIONS)]
         self._set((_ONE, _ONE_MINUS_ALPHA, _ONE, _ONE_MINUS_ALPHA), (_ADD, _ADD))
         self._gl.glEnable(BLEND)
 
     def __exit__(self, *_: object) -> None:
         self._gl.glDisable(BLEND)
         self._set(self._functions, self._equations)
+
+    def _ask(self, name: int) -> int:
+        return get_indexed(self._gl, name, 0) if self._indexed else get(self._gl, name)
 
     def _set(self, functions: Sequence[int], equations: Sequence[int]) -> None:
         if self._indexed:

@@ -33,17 +33,17 @@ class Pass(Generic[Submitted]):
     def __init__(self, device: Device, kernel: Kernel, step: Submitted, size: int) -> None:
         self.step = step
         self._device, self._kernel, self._size = device, kernel, size
-        self._block = b""
+        self._params: Mapping[str, Numbers] | None = None
         self._uniforms: Any = None
 
     def run(self, gl: Any, params: Mapping[str, Numbers]) -> None:
         """Submit the pass with these numbers."""
-        block, _ = self._kernel.pack({"O_size": self._size, "O_tiles": 0, **params}, "float")
-        if self._uniforms is None:
-            self._uniforms = self._device.buffer(len(block))
-        if block != self._block:
+        if self._uniforms is None or params != self._params:
+            block, _ = self._kernel.pack({"O_size": self._size, "O_tiles": 0, **params}, "float")
+            if self._uniforms is None:
+                self._uniforms = self._device.buffer(len(block))
             self._uniforms.write(block)
-            self._block = block
+            self._params = dict(params)
         self.step.run(gl, self._uniforms.glo)
 
     def __del__(self) -> None:

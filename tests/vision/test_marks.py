@@ -360,7 +360,10 @@ def test_a_frame_makes_no_gl_object(gl_context: Any, overlay: pf.vision.Overlay)
         (lambda o: o.lines(POINTS, [0, 1, 2]), "pairs are"),
         (lambda o: o.masks(np.zeros(4)), "masks are h x w"),
         (lambda o: o.masks(np.zeros((4, 4)), edge=np.nan), "finite numbers"),
-        (lambda o: o.masks(np.zeros((4, 4)), mapping=HOWS["region"].mapping((61, 43), (3, 8, 8))), "their own size"),
+        (
+            lambda o: o.masks(np.zeros((4, 4)), mapping=HOWS["region"].mapping((61, 43), (3, 8, 8))),
+            "use that of the masks' size",
+        ),
         (lambda o: o.texts(["a"], BOXES), "texts are 2 texts"),
         (lambda o: o.texts("ab", BOXES), "texts are 2 texts"),
         (lambda o: (setattr(o, "size", (0, 5)), o.boxes(BOXES)), "size is the picture's"),
