@@ -37,8 +37,8 @@ class Overlay:
     - `scores` (n,) hides marks whose score is not above `threshold`. Marks with NaN are not drawn.
     - `mapping` is that of a `TextureTransform`, for coordinates of a network's input: `how.mapping(picture, x)`.
 
-    Tensors on a GPU stay there, and must be of one backend. Nothing waits; the GL state stays as it was. Raises
-    InputError, and ClosedError after `release`.
+    Tensors on a GPU stay there, and must be of one backend: nothing waits. Those on the CPU are downloaded. The GL
+    state stays unchanged. Methods raise InputError, and ClosedError after `release`.
     """
 
     def __init__(self, ctx: GLContext, size: tuple[int, int] | None = None, target: Any = None) -> None:
