@@ -22,11 +22,21 @@ _UNKNOWN = 30.0**2  # that of the velocity of a new track, in sizes / s
 _NOT_FOUND = -1
 
 
-class _Track(NamedTuple):
-    """One track: plain numbers, with which ten tracks take less time than a few calls of NumPy.
+class _Later(NamedTuple):
+    """A later time in seconds, the seconds until then, and what accelerations meanwhile add to the covariances."""
 
-    The four sides of a box have one covariance, since all are measured as precisely: the variances of a place and of a
-    velocity, and that of both. The unit of length is the size of the box, which cancels in the gains.
+    time: float
+    elapsed: float
+    place_variance: float
+    covariance: float
+    velocity_variance: float
+
+
+class _Track(NamedTuple):
+    """One track, in plain numbers: for ten tracks, NumPy's calls would take longer than the arithmetic.
+
+    The four sides of a box share the variances of place and velocity, and their covariance, because all are measured
+    equally precisely. The unit of length is the size of the box, which cancels in the gains.
     """
 
     id: int
@@ -35,9 +45,9 @@ class _Track(NamedTuple):
     last_seen: float
     box: Box
     velocity: Box = (0.0, 0.0, 0.0, 0.0)
-    of_place: float = _MEASURED
-    of_both: float = 0.0
-    of_velocity: float = _UNKNOWN
+    place_variance: float = _MEASURED
+    covariance: float = 0.0
+    velocity_variance: float = _UNKNOWN
 
     def at(self, seconds: float) -> Box:
         """The box some seconds later. One that shrinks ends as a point."""
@@ -45,37 +55,36 @@ class _Track(NamedTuple):
         left, top, right, bottom = left + a * seconds, top + b * seconds, right + c * seconds, bottom + d * seconds
         return left, top, right if right > left else left, bottom if bottom > top else top
 
-    def predicted(self, t: float, noise: tuple[float, float, float]) -> _Track:
-        """The track `t` seconds later, not found. `noise` is what its acceleration adds to the covariance."""
-        place, both, velocity = self.of_place, self.of_both, self.of_velocity
-        return _Track(
-            self.id,
-            _NOT_FOUND,
-            self.score,
-            self.last_seen,
-            self.at(t),
-            self.velocity,
-            place + t * (2 * both + t * velocity) + noise[0],
-            both + t * velocity + noise[1],
-            velocity + noise[2],
-        )
+    def unseen(self, box: Box, later: _Later) -> _Track:
+        """The track at a later time, predicted to be at `box` and not found."""
+        covariances = self._covariances(later)
+        return _Track(self.id, _NOT_FOUND, self.score, self.last_seen, box, self.velocity, *covariances)
 
-    def corrected(self, row: int, score: float, time: float, box: Box) -> _Track:
-        """The track moved towards a measurement, by the gains of a Kalman filter."""
-        place, both = self.of_place, self.of_both
+    def seen(self, box: Box, later: _Later, row: int, score: float, measured: Box) -> _Track:
+        """The track at a later time, moved from the predicted box to a measured one by the gains of a Kalman filter."""
+        place, both, speed = self._covariances(later)
         gain, turn = place / (place + _MEASURED), both / (place + _MEASURED)
-        (left, top, right, bottom), (a, b, c, d) = self.box, self.velocity
-        w, x, y, z = box[0] - left, box[1] - top, box[2] - right, box[3] - bottom
+        (left, top, right, bottom), (a, b, c, d) = box, self.velocity
+        w, x, y, z = measured[0] - left, measured[1] - top, measured[2] - right, measured[3] - bottom
         return _Track(
             self.id,
             row,
             score,
-            time,
+            later.time,
             (left + gain * w, top + gain * x, right + gain * y, bottom + gain * z),
             (a + turn * w, b + turn * x, c + turn * y, d + turn * z),
             place - gain * place,
             both - gain * both,
-            self.of_velocity - turn * both,
+            speed - turn * both,
+        )
+
+    def _covariances(self, later: _Later) -> tuple[float, float, float]:
+        """The variances of place and velocity at a later time, and between them their covariance."""
+        t, covariance, variance = later.elapsed, self.covariance, self.velocity_variance
+        return (
+            self.place_variance + t * (2 * covariance + t * variance) + later.place_variance,
+            covariance + t * variance + later.covariance,
+            variance + later.velocity_variance,
         )
 
 
@@ -169,11 +178,12 @@ class Tracker:
         infinity do not count. Raises InputError, also for a time before that of the last update.
         """
         given, values = _measured(boxes, scores)
-        usable = [row for row, score in enumerate(values) if score > self._threshold and all(map(isfinite, given[row]))]
-        tracks = self._predicted(time)
-        matches = _matches(tracks, [given[row] for row in usable], self._overlap)
+        usable = [row for row, score in enumerate(values) if score > self._threshold and isfinite(sum(given[row]))]
+        later = self._later(time)
+        boxes = [track.at(later.elapsed) for track in self._tracks._tracks]
+        matches = _matches(boxes, [given[row] for row in usable], self._overlap)
         found = [usable[index] if index != _NOT_FOUND else _NOT_FOUND for index in matches]
-        tracks = self._corrected(tracks, found, given, values, time)
+        tracks = self._continued(later, boxes, found, given, values)
         for row in sorted(set(usable).difference(found)):
             tracks.append(_Track(self._next_id, row, values[row], time, given[row]))
             self._next_id += 1
@@ -196,11 +206,12 @@ class Tracker:
         rows = {
             number: row
             for row, number in enumerate(named.tolist())
-            if values[row] > self._threshold and all(map(isfinite, given[row]))
+            if values[row] > self._threshold and isfinite(sum(given[row]))
         }
-        tracks = self._predicted(time)
+        later, tracks = self._later(time), self._tracks._tracks
+        predicted = [track.at(later.elapsed) for track in tracks]
         found = [rows.get(track.id, _NOT_FOUND) for track in tracks]
-        self._tracks = Tracks(self._corrected(tracks, found, given, values, time), frame, time)
+        self._tracks = Tracks(self._continued(later, predicted, found, given, values), frame, time)
         return self._tracks
 
     def needs_detection(self, time: float, *, wanted: int = 1, max_age: float = math.inf) -> bool:
@@ -216,30 +227,32 @@ class Tracker:
         """End all tracks. Their ids are not used again."""
         self._tracks, self._detected = Tracks(), -math.inf
 
-    def _predicted(self, time: float) -> list[_Track]:
-        """The tracks at a later time. Raises InputError."""
+    def _later(self, time: float) -> _Later:
+        """A time that is not before that of the last update. Raises InputError."""
         before = self._tracks
         if not isfinite(time) or time < before.time:
             raise InputError(f"time is that of the picture, in seconds, and not before the last one; not {time!r}")
-        if not before._tracks:
-            return []
-        t = time - before.time
-        noise = _ACCELERATION * t**4 / 4, _ACCELERATION * t**3 / 2, _ACCELERATION * t * t
-        return [track.predicted(t, noise) for track in before._tracks]
+        t = time - before.time if before._tracks else 0.0
+        return _Later(time, t, _ACCELERATION * t**4 / 4, _ACCELERATION * t**3 / 2, _ACCELERATION * t * t)
 
-    def _corrected(
-        self, tracks: Sequence[_Track], found: Sequence[int], boxes: Sequence[Box], scores: Sequence[float], time: float
+    def _continued(
+        self,
+        later: _Later,
+        predicted: Sequence[Box],
+        found: Sequence[int],
+        boxes: Sequence[Box],
+        scores: Sequence[float],
     ) -> list[_Track]:
-        """Move tracks to the rows that they were found in, -1 for none; leave out those that are lost for too long."""
+        """The tracks, moved to the rows that they were found in, -1 for none; without those lost for too long."""
         alive = []
-        for track, row in zip(tracks, found, strict=True):
+        for track, box, row in zip(self._tracks._tracks, predicted, found, strict=True):
             if row == _NOT_FOUND:
-                if time - track.last_seen <= self._lost_after:
-                    alive.append(track)
+                if later.time - track.last_seen <= self._lost_after:
+                    alive.append(track.unseen(box, later))
             elif self._filters:
-                alive.append(track.corrected(row, scores[row], time, boxes[row]))
+                alive.append(track.seen(box, later, row, scores[row], boxes[row]))
             else:
-                alive.append(_Track(track.id, row, scores[row], time, boxes[row]))
+                alive.append(_Track(track.id, row, scores[row], later.time, boxes[row]))
         return alive
 
 
@@ -260,14 +273,16 @@ def _measured(boxes: ArrayLike, scores: ArrayLike | None) -> tuple[list[Box], li
     return given.tolist(), values.tolist()
 
 
-def _matches(tracks: Sequence[_Track], boxes: Sequence[Box], least: float) -> list[int]:
-    """The index of a box for each track, -1 for none. The largest overlaps are matched first."""
+def _matches(tracks: Sequence[Box], boxes: Sequence[Box], least: float) -> list[int]:
+    """The index of a box for each track's box, -1 for none. The largest overlaps are matched first."""
     ranked = []
-    sides = [(place, *track.box) for place, track in enumerate(tracks)]
+    sides = sorted((*box, place) for place, box in enumerate(tracks))
     for index, (left, top, right, bottom) in enumerate(boxes):
         area = (right - left) * (bottom - top)
-        for place, a, b, c, d in sides:
-            if a < right and left < c and b < bottom and top < d:
+        for a, b, c, d, place in sides:
+            if a >= right:  # so are those of all boxes behind it
+                break
+            if left < c and b < bottom and top < d:
                 common = (min(c, right) - max(a, left)) * (min(d, bottom) - max(b, top))
                 overlap = common / ((c - a) * (d - b) + area - common)
                 if overlap > least:
