@@ -162,8 +162,7 @@ class Tracker:
             raise InputError(f"motion is one of {', '.join(get_args(Motion))}, not {motion!r}")
         self._overlap, self._threshold, self._lost_after = overlap, threshold, lost_after
         self._filters = motion == "kalman"
-        self._next_id, self._detected = 0, -math.inf
-        self.reset()
+        self._next_id, self._detected, self._tracks = 0, -math.inf, Tracks()
 
     @property
     def tracks(self) -> Tracks:
