@@ -31,6 +31,7 @@ PAGES = (
     "recipes/run-your-own-jobs.md",
     "sentis.md",
     "start.md",
+    "tracking.md",
     "tutorial.md",
 )
 SILENT = {"gpu.md"}

@@ -19,7 +19,8 @@ STAGES = {"sheets": "geom", "triangle": "vert"}  # the shells that are whole sha
 def complaint(path: Path) -> str:
     """What stands against a shader: the compiler's first error, or an extension. Empty if it keeps the rules."""
     text = path.read_text(encoding="utf-8")
-    stage = "comp" if "\nlayout(local_size_x" in text else STAGES.get(path.stem, "frag")
+    stage = "comp" if "\nlayout(local_size_x" in text else STAGES.get(path.stem, path.suffix.removeprefix("."))
+    stage = "frag" if stage == "glsl" else stage
     compiler = shutil.which("glslangValidator")
     if compiler is None:
         raise SystemExit("glslangValidator is not here: apt-get install glslang-tools")
@@ -35,7 +36,11 @@ def complaint(path: Path) -> str:
 
 def complaints(folder: Path) -> Iterator[tuple[str, str]]:
     """(file, complaint) of the shaders in a folder and of the shells that stand against a rule."""
-    for path in [*sorted(folder.glob("*.glsl")), *(SHELLS / f"{name}.glsl" for name in STAGES)]:
+    for path in [
+        *sorted(folder.glob("*.glsl")),
+        *sorted(folder.glob("*.vert")),
+        *(SHELLS / f"{name}.glsl" for name in STAGES),
+    ]:
         found = complaint(path)
         if found:
             yield path.name, found

@@ -24,13 +24,15 @@ BEGIN, END = "=== begin ", "=== end "
 COMPUTE = "\nlayout(local_size_x"  # in a compute shader
 _OUTPUT = re.compile(r"^\s*(?:layout\s*\([^)]*\)\s*)?out\s+\w+\s+\w+\s*(?:\[(\d+)\])?\s*;", re.MULTILINE)
 
+VERTEX = ".vert"  # the suffix of a vertex shader
 USES = "uses.json"  # what `collect` writes beside the shaders
 
 
 def keep(folder: Path) -> Counter[str]:
     """Write each shader that a GL backend composes from now on into a folder; its name begins with the kernel's.
 
-    The count that is returned goes on: the number of steps, by file.
+    A vertex shader lies beside its fragment shader, as `.vert`. Returns the number of steps by file, which is counted
+    until the process ends.
     """
     from perframe.backends.gl.compile.program import ProgramCache
 
@@ -43,6 +45,8 @@ def keep(folder: Path) -> Counter[str]:
         uses[path.name] += 1
         if not path.exists():
             path.write_text(shader.text, encoding="utf-8")
+            if shader.vertex:
+                path.with_suffix(VERTEX).write_text(shader.vertex, encoding="utf-8")
         return compile_text(self, shader, samplers, kernel, layer)
 
     ProgramCache.get = get  # type: ignore[method-assign]
@@ -139,7 +143,8 @@ def compile_files(folder: Path, files: list[str]) -> None:
             elif COMPUTE in text:
                 _dispatch(ctx, text)
             else:
-                _draw(ctx, text)
+                vertex = (folder / file).with_suffix(VERTEX)
+                _draw(ctx, text, vertex.read_text(encoding="utf-8") if vertex.exists() else None)
         except Exception as error:  # moderngl raises Exception itself
             result["error"] = str(error).strip()
         ctx.finish()
@@ -153,11 +158,11 @@ def _dispatch(ctx: Any, text: str) -> None:
     shader.release()
 
 
-def _draw(ctx: Any, text: str) -> None:
+def _draw(ctx: Any, text: str, vertex: str | None) -> None:
     from perframe.resources import resource
 
-    triangle = resource("shaders", "shell", "triangle.glsl").read_text(encoding="utf-8")
-    program = ctx.program(vertex_shader=triangle, fragment_shader=text)
+    vertex = vertex or resource("shaders", "shell", "triangle.glsl").read_text(encoding="utf-8")
+    program = ctx.program(vertex_shader=vertex, fragment_shader=text)
     dtype = "i4" if re.search(r"^#define O_TYPE int$", text, re.MULTILINE) else "f4"
     targets = [
         ctx.texture((4, 4), 4, dtype=dtype) for found in _OUTPUT.finditer(text) for _ in range(int(found[1] or 1))

@@ -20,7 +20,9 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glBindSampler": (U, U),
     "glBindTexture": (U, U),
     "glBindVertexArray": (U,),
+    "glBlendEquation": (U,),
     "glBlendFunc": (U, U),
+    "glBlendFunci": (U, U, U),
     "glClampColor": (U, U),
     "glColorMaski": (U, N, N, N, N),
     "glDeleteTextures": (N, P),
@@ -74,10 +76,17 @@ NUMBERS = {
     "uniform buffer": 0x8A28,
     "polygon mode": 0x0B40,
     "depth function": 0x0B74,
-    "blend source": 0x80C9,
     "stencil function": 0x0B92,
     "cull mode": 0x0B45,
     "logic operation": 0x0BF0,
+}
+BLENDING = {
+    "blend source": 0x80C9,
+    "blend destination": 0x80C8,
+    "blend source of alpha": 0x80CB,
+    "blend destination of alpha": 0x80CA,
+    "blend equation": 0x8009,
+    "blend equation of alpha": 0x883D,
 }
 FOURS = {"viewport": 0x0BA2, "scissor box": 0x0C10}
 SWITCHES = {
@@ -174,7 +183,7 @@ class Raw:
 
     def state(self) -> dict[str, Any]:
         """All that is compared."""
-        found: dict[str, Any] = {what: self.number(name) for what, name in (NUMBERS | PIXEL_STORE).items()}
+        found: dict[str, Any] = {what: self.number(name) for what, name in (NUMBERS | BLENDING | PIXEL_STORE).items()}
         found |= {what: self.numbers(name) for what, name in FOURS.items()}
         found |= {f"{what} is on": bool(self.glIsEnabled(name)) for what, name in self.switches.items()}
         found["clamp read color"] = self.number(CLAMP_READ_COLOR)
@@ -184,6 +193,8 @@ class Raw:
         for index in range(8):
             found[f"blend of draw buffer {index}"] = bool(self.glIsEnabledi(0x0BE2, index))
             found[f"color mask of draw buffer {index}"] = self.mask(index)
+            if self.version >= 400:
+                found |= {f"{what} of draw buffer {index}": self.number(n, index) for what, n in BLENDING.items()}
         for index in range(4):
             found[f"uniform binding {index}"] = (
                 self.number(0x8A28, index), self.extent(0x8A29, index), self.extent(0x8A2A, index)
@@ -244,6 +255,9 @@ class Application:
         gl.glViewport(3, 2, 17, 11)
         gl.glScissor(5, 4, 3, 2)
         gl.glBlendFunc(0, 0)
+        gl.glBlendEquation(0x800B)
+        if gl.version >= 400:
+            gl.glBlendFunci(1, 1, 1)
         gl.glStencilFunc(0x0200, 1, 0xFF)
         gl.glLogicOp(0x150A)
         gl.glPolygonMode(0x0408, 0x1B01)

@@ -35,6 +35,16 @@ outputs = [
 ]
 model = graph.compile(*outputs)
 pf.run(model, {model.inputs[0].name: x}, backend=sys.argv[2], strict=True)
+if sys.argv[2] == "gpu_pixel":
+    import moderngl
+    ctx = moderngl.create_context(standalone=True, backend="egl")
+    overlay = pf.vision.Overlay(ctx, target=ctx.texture((8, 8), 4))
+    boxes = pf.Tensor(np.ones((1, 4), np.float32)).to("gpu_pixel", ctx)
+    overlay.boxes(boxes, color=boxes, scores=[1.0])
+    overlay.points(boxes)
+    overlay.lines(boxes, [(0, 0)])
+    overlay.masks(boxes)
+    overlay.texts(["a"], boxes)
 """
 
 
@@ -44,6 +54,7 @@ def test_composed_shaders_keep_the_rules(tmp_path: Path, where: str) -> None:
         unavailable("no glslangValidator; try: apt-get install glslang-tools")
     run_fresh(KEEP, str(tmp_path), where)
     kept = [path.name.rpartition("-")[0] for path in tmp_path.iterdir()]
+    assert where != "gpu_pixel" or len(list(tmp_path.glob("draw.*.vert"))) == 5
     assert len(kept) > 12 and "standardize" in kept, kept
     assert list(glsl_rules.complaints(tmp_path)) == []
 

@@ -105,6 +105,35 @@ def test_a_frame_leaves_no_trace(application: Application, where: str, hostile: 
         assert not outside.any()
 
 
+@pytest.mark.parametrize("hostile", [True, False], ids=["hostile", "default"])
+def test_marks_leave_no_trace(application: Application, where: str, hostile: bool) -> None:
+    ctx = application.ctx
+    target = ctx.texture((16, 12), 4, bytes(4 * 16 * 12))
+    boxes = np.array([[2, 2, 14, 10]], np.float32)
+    (application.set_hostile if hostile else application.set_default)()
+    watch = Watch(application)
+    overlay = watch("overlay", lambda: pf.vision.Overlay(ctx, target=target))
+    given = watch("tensor", lambda: pf.Tensor(boxes).to(where, ctx))
+    for _ in range(2):
+        watch("boxes", lambda: overlay.boxes(given, color=(1.0, 0.0, 0.0)))
+        watch("points", lambda: overlay.points(boxes[:, :2], radius=1.0))
+        watch("lines", lambda: overlay.lines(boxes.reshape(2, 2), [(0, 1)]))
+        watch("masks", lambda: overlay.masks(np.zeros((3, 4), np.float32), scores=[1.0]))
+        watch("texts", lambda: overlay.texts(["a"], [(2.0, 2.0)], height=2.0))
+    if hostile:
+        overlay.target = None
+        watch("the bound framebuffer", lambda: overlay.boxes(given))
+    overlay.target = application.read
+    watch("a framebuffer", lambda: overlay.boxes(given))
+    watch("release", overlay.release)
+    assert not watch.changes, "\n".join(watch.changes)
+    with application.calm():
+        drawn = np.frombuffer(target.read(), np.uint8).reshape(12, 16, 4)
+        beside = np.frombuffer(application.draw.color_attachments[1].read(), np.uint8)
+    np.testing.assert_array_equal(drawn[9:11, 3:8], np.full((2, 5, 4), (255, 0, 0, 255)))
+    assert not beside.any(), "a second color attachment, which no mark is drawn into"
+
+
 def test_conditional_rendering_is_an_error_and_goes_on(application: Application, where: str) -> None:
     """GL discards draws in it, and dispatches: a schedule would leave the old values without a word."""
     ctx, watch = application.ctx, Watch(application)

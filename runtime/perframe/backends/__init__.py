@@ -20,6 +20,7 @@ from perframe.tensor.placing import places
 
 if TYPE_CHECKING:
     from perframe.backends.gl.compile.variants import Choices
+    from perframe.backends.gl.textures.marks import MarkPasses as MarkPasses
     from perframe.backends.gl.textures.passes import TexturePasses as TexturePasses
     from perframe.backends.operand import Operand
     from perframe.backends.protocol import Backend, LayerLike
@@ -168,6 +169,13 @@ def texture_passes(ctx: GLContext) -> TexturePasses:
     from perframe.backends.gl.textures.passes import TexturePasses
 
     return TexturePasses(ctx)
+
+
+def mark_passes(ctx: GLContext) -> MarkPasses:
+    """The GL passes that draw marks over the caller's pixels, in the caller's context."""
+    from perframe.backends.gl.textures.marks import MarkPasses
+
+    return MarkPasses(ctx)
 
 
 def allocate(backend: BackendType, ctx: GLContext | None, shape: Sequence[int], dtype: DataType) -> Storage:

@@ -24,6 +24,10 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "glBindTexture": (None, _U, _U),
     "glBindVertexArray": (None, _U),
     "glBufferData": (None, _U, _L, _P, _U),
+    "glBlendEquationSeparate": (None, _U, _U),
+    "glBlendEquationSeparatei": (None, _U, _U, _U),
+    "glBlendFuncSeparate": (None, _U, _U, _U, _U),
+    "glBlendFuncSeparatei": (None, _U, _U, _U, _U, _U),
     "glBlitFramebuffer": (None, _I, _I, _I, _I, _I, _I, _I, _I, _U, _U),
     "glCheckFramebufferStatus": (_U, _U),
     "glClampColor": (None, _U, _U),
@@ -113,6 +117,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 _OLD_SIGNATURES: dict[str, tuple[Any, ...]] = {"glPixelTransferf": (None, _U, ctypes.c_float)}
 _SINCE = {  # GL versions above 3.3
+    "glBlendEquationSeparatei": 400,
+    "glBlendFuncSeparatei": 400,
     "glDispatchCompute": 430,
     "glGetFloati_v": 410,
     "glGetProgramBinary": 410,
@@ -172,6 +178,13 @@ def get(gl: Any, name: int) -> int:
     """An integer of GL's state."""
     value = (ctypes.c_int * 4)()
     gl.glGetIntegerv(name, value)
+    return int(value[0])
+
+
+def get_indexed(gl: Any, name: int, index: int) -> int:
+    """An integer of GL's state that each draw buffer, or binding, has by itself."""
+    value = (ctypes.c_int * 4)()
+    gl.glGetIntegeri_v(name, index, value)
     return int(value[0])
 
 

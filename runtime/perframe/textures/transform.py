@@ -319,6 +319,14 @@ class PictureMap:
         width, height = self.region[2:] if self.warp is None else self.warp.size
         return width / self.box[2], height / self.box[3]
 
+    @property
+    def matrix(self) -> Array:
+        """The matrix from places of the tensor to places of the picture, 3 x 3."""
+        if self.warp is not None:
+            return self.warp.of_box(self.box)
+        (a, b), (left, top) = self.scale, self.region[:2]
+        return np.array([[a, 0.0, left - self.box[0] * a], [0.0, b, top - self.box[1] * b], [0.0, 0.0, 1.0]])
+
     def to_picture(self, points: ArrayLike) -> Array:
         """Points of the tensor as points of the picture. Shape (..., 2): x and y. Raises InputError."""
         given = _coordinates(points, 2, "points have x and y")

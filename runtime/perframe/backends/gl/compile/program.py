@@ -213,11 +213,12 @@ def _library(name: str) -> str:
 
 class Shader(NamedTuple):
     """The text of a shader, and its place: a "compute" shader, or a fragment shader behind one triangle, or behind one
-    "on sheets", each on a layer of the target.
+    "on sheets", each on a layer of the target. `vertex` is the text of a vertex shader instead of the triangle's.
     """
 
     text: str
     stage: Literal["compute", "fragment", "on sheets"]
+    vertex: str = ""
 
 
 def compose(
@@ -261,7 +262,7 @@ def _compose(
     elif shell == "pixel":
         count = 1 if is_long else SHEETS
         lines.append(f"layout(location = 0) out O_VECTOR O_texels[{count}];")
-    else:
+    elif shell == "draw":
         lines.append("out vec4 O_color;")
     sampler = "sampler2DArray" if LAYERED in defines else "sampler2D"
     accessors = [*accessors, *(f"uniform {sampler} {name};" for name in kernel.textures)]
@@ -358,7 +359,8 @@ class ProgramCache:
         """The texts of all its shaders, by moderngl's names for them."""
         if shader.stage == "compute":
             return {"source": shader.text}
-        first = self.on_sheets if shader.stage == "on sheets" else {"vertex_shader": _shell_text("triangle")}
+        vertex = {"vertex_shader": shader.vertex or _shell_text("triangle")}
+        first = self.on_sheets if shader.stage == "on sheets" else vertex
         return {**first, "fragment_shader": shader.text}
 
     def _number(self, program: int, samplers: Sequence[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from numbers import Integral
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,14 +14,13 @@ from perframe.backends.gl.backend import GLBackend
 from perframe.backends.gl.compile.program import Numbers, load_kernel
 from perframe.backends.gl.compute import ComputeBackend
 from perframe.backends.gl.context.devices import device_for
-from perframe.backends.gl.context.state import DRAW_BINDING, VIEWPORT
 from perframe.backends.gl.lowering.steps import Binding, kind_of, on_gl
 from perframe.backends.gl.pixel import PixelBackend
 from perframe.backends.gl.replay import Name
 from perframe.backends.gl.textures import pictures
 from perframe.backends.gl.textures.attachments import DrawnTextures
+from perframe.backends.gl.textures.draw_step import DrawStep
 from perframe.backends.gl.textures.steps import (
-    DrawStep,
     Filter,
     Pass,
     PixelBuffers,
@@ -34,15 +32,14 @@ from perframe.backends.gl.textures.steps import (
     name_of,
     operand_at,
 )
+from perframe.backends.gl.textures.targets import DrawTarget
 from perframe.backends.operand import Array, Operand
 from perframe.errors import BackendError, InputError
-from perframe.graphics.functions import get, get_four
 from perframe.tensor import BackendType, DataType, Storage, Tensor
 
 if TYPE_CHECKING:
     from perframe.graphics import GLContext
 
-_TEXTURE_2D, _DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _COMPLETE = 0x0DE1, 0x8CA9, 0x8CE0, 0x8CD5
 _PIXELS = {"f1": "uint8", "nu1": "uint8", "f2": "float16", "f4": "float32"}  # by moderngl's names for dtypes
 _ROWS, _TAPS = 64, 4  # the rows and the weights of filters are multiples of these
 _AT_ONCE = 6  # parts that a pass joins
@@ -63,6 +60,7 @@ class TexturePasses:
         self._bound: OrderedDict[Hashable, Any] = OrderedDict()
         self._own: dict[Hashable, Storage] = {}
         self._drawn_textures = DrawnTextures(self._device)
+        self._target = DrawTarget(self._device)
 
     @property
     def default(self) -> BackendType:
@@ -305,11 +303,7 @@ class TexturePasses:
 
     def viewport(self, framebuffer: Any) -> tuple[int, int, int, int]:
         """The viewport of the caller's framebuffer; without one, the current viewport."""
-        if framebuffer is not None:
-            x, y, width, height = self._framebuffer(framebuffer).viewport
-            return x, y, width, height
-        with self._device.current():
-            return get_four(self._device.gl, VIEWPORT)
+        return self._target.viewport(framebuffer)
 
     def draw(
         self,
@@ -331,43 +325,16 @@ class TexturePasses:
         params = {**params, "origin": (origin[0] + offset[0], origin[1] + offset[1]), "corner": viewport[:2]}
 
         def make() -> Pass[DrawStep]:
-            step = DrawStep(self._device, storage.backend_type == BackendType.GPU_COMPUTE, kind)
+            step = DrawStep(self._device, self._target, storage.backend_type == BackendType.GPU_COMPUTE, kind)
             return Pass(self._device, step.kernel, step, 0)
 
         kind = "half" if on_gl(storage).is_half else kind_of(tensor.dtype)
         with self._device.using() as gl:
             found = self._pass(("draw", storage.backend_type, kind), make)
-            step = found.step
-            step.encodes = False
-            if target is None:
-                step.target = get(gl, DRAW_BINDING)
-            elif isinstance(target, (moderngl.Texture, TextureLayer, Integral)):
-                step.target, step.encodes = self._attach(gl, target), True
-            else:
-                step.target = self._framebuffer(target).glo
-            step.input, step.viewport, step.written = storage, viewport, written
+            self._target.choose(gl, target)
+            found.step.input, found.step.viewport, found.step.written = storage, viewport, written
             found.run(gl, params)
-            step.input = None
-            if step.target == self._device.framebuffer:
-                gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, 0, 0)
-
-    def _attach(self, gl: Any, texture: Any) -> int:
-        """Attach the caller's texture to our framebuffer, and return the framebuffer's name."""
-        gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, self._device.framebuffer)
-        if isinstance(texture, TextureLayer):
-            gl.glFramebufferTextureLayer(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, texture.glo, 0, texture.layer)
-        else:
-            gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, name_of(texture), 0)
-        if gl.glCheckFramebufferStatus(_DRAW_FRAMEBUFFER) != _COMPLETE:
-            gl.glFramebufferTexture2D(_DRAW_FRAMEBUFFER, _COLOR_ATTACHMENT, _TEXTURE_2D, 0, 0)
-            raise InputError(f"this driver cannot draw into {texture}: use a texture of one, two or four channels")
-        return self._device.framebuffer
-
-    def _framebuffer(self, target: Any) -> moderngl.Framebuffer:
-        if not isinstance(target, moderngl.Framebuffer):
-            raise InputError(f"tensors are drawn into a moderngl.Framebuffer, not {type(target).__name__}")
-        pictures.check_object(self._device, target)
-        return target
+            found.step.input = None
 
     def check(self, tensor: Tensor, storage: Storage) -> None:
         """Raise ClosedError for a released tensor, and InputError for one in another context."""

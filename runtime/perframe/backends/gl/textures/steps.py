@@ -8,22 +8,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import moderngl
 
-from perframe.backends.gl.compile.program import LAYERED, Kernel, Numbers, compose, load_kernel
+from perframe.backends.gl.compile.program import LAYERED, Kernel, Numbers
 from perframe.backends.gl.context.device import Device
-from perframe.backends.gl.context.state import TEXTURE_2D_ARRAY
-from perframe.backends.gl.lowering.read_buffers import ReadBuffer
-from perframe.backends.gl.pixel import texture_accessors
 from perframe.backends.gl.program.sequence import GLStep
 from perframe.backends.gl.replay import CommandList
-from perframe.backends.gl.texels import SHEETS
 from perframe.backends.operand import Array, Operand
-from perframe.graphics.functions import get
-from perframe.graphics.state_tables import FRAMEBUFFER_SRGB
 from perframe.safety.records import dataclass
 from perframe.tensor import DataType
-
-_TEXTURE0, _DRAW_FRAMEBUFFER, _UNIFORM_BUFFER, _STORAGE_BUFFER = 0x84C0, 0x8CA9, 0x8A11, 0x90D2
-_TRIANGLES, _BARRIERS, _DRAW_BUFFER, _NO_CHANNEL = 4, 0xFFFFFFFF, 0x8825, (False,) * 4
 
 
 class Runnable(Protocol):
@@ -42,17 +33,17 @@ class Pass(Generic[Submitted]):
     def __init__(self, device: Device, kernel: Kernel, step: Submitted, size: int) -> None:
         self.step = step
         self._device, self._kernel, self._size = device, kernel, size
-        self._block = b""
+        self._params: Mapping[str, Numbers] | None = None
         self._uniforms: Any = None
 
     def run(self, gl: Any, params: Mapping[str, Numbers]) -> None:
         """Submit the pass with these numbers."""
-        block, _ = self._kernel.pack({"O_size": self._size, "O_tiles": 0, **params}, "float")
-        if self._uniforms is None:
-            self._uniforms = self._device.buffer(len(block))
-        if block != self._block:
+        if self._uniforms is None or params != self._params:
+            block, _ = self._kernel.pack({"O_size": self._size, "O_tiles": 0, **params}, "float")
+            if self._uniforms is None:
+                self._uniforms = self._device.buffer(len(block))
             self._uniforms.write(block)
-            self._block = block
+            self._params = dict(params)
         self.step.run(gl, self._uniforms.glo)
 
     def __del__(self) -> None:
@@ -156,52 +147,3 @@ class Filter:
             if old is not new:
                 table.upload(new.table(count))
         self._weights = weights
-
-
-class DrawStep:
-    """A pass that draws a tensor into pixels. With `encodes`, colors are encoded for an sRGB texture."""
-
-    def __init__(self, device: Device, compute: bool, kind: str) -> None:
-        self.kernel = load_kernel("convert/tensor_to_texture")
-        sampled = "int" if kind == "int" else "float"
-        accessors = [ReadBuffer("X", kind, 0).accessor] if compute else texture_accessors(device, {"X": sampled})
-        shader = compose(self.kernel, "draw", accessors, {"O_TYPE": "float"}, "", 430 if compute else 330)
-        self._program = device.programs.get(shader, [] if compute else ["X_texture"], self.kernel.name)
-        device.programs.settle()
-        self._vertex_array, self._sampler, self._compute = device.vertex_array, device.sampler, compute
-        self._framebuffer = device.framebuffer
-        self.input: Any = None
-        self.target, self.viewport = 0, (0, 0, 0, 0)
-        self.written: Sequence[bool] = [True] * 4
-        self.encodes = False
-
-    def run(self, gl: Any, uniforms: int) -> None:
-        """Bind and draw."""
-        gl.glUseProgram(self._program)
-        gl.glBindBufferBase(_UNIFORM_BUFFER, 0, uniforms)
-        if self._compute:
-            gl.glMemoryBarrier(_BARRIERS)
-            gl.glBindBufferBase(_STORAGE_BUFFER, 0, self.input.glo)
-        else:
-            gl.glActiveTexture(_TEXTURE0)
-            gl.glBindTexture(TEXTURE_2D_ARRAY, self.input.glo)
-            gl.glBindSampler(0, self._sampler)
-        gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, self.target)
-        gl.glViewport(*self.viewport)
-        gl.glBindVertexArray(self._vertex_array)
-        if self.encodes:
-            gl.glEnable(FRAMEBUFFER_SRGB)
-        written = {0: self.written, **dict.fromkeys(self._other_draw_buffers(gl), _NO_CHANNEL)}
-        masked = {index: channels for index, channels in written.items() if not all(channels)}
-        for index, channels in masked.items():
-            gl.glColorMaski(index, *channels)
-        gl.glDrawArrays(_TRIANGLES, 0, 3)
-        for index in masked:
-            gl.glColorMaski(index, 1, 1, 1, 1)
-        gl.glDisable(FRAMEBUFFER_SRGB)
-
-    def _other_draw_buffers(self, gl: Any) -> list[int]:
-        """The draw buffers after the first of the caller's framebuffer: our program writes none of them."""
-        if self.target in (0, self._framebuffer):
-            return []
-        return [index for index in range(1, SHEETS) if get(gl, _DRAW_BUFFER + index)]
