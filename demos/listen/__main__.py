@@ -16,14 +16,20 @@ def main(argv: list[str]) -> int:
     parser = parser_of(
         "listen",
         "A recurrent network hears whether somebody speaks, thirty times a second, and the sound's ribbon lights up. "
-        "Space pauses. Nothing is played.",
+        "Space pauses.",
     )
     parser.add_argument("--model", type=Path, metavar="FILE", help="your own Silero VAD (default: the project's own)")
     parser.add_argument(
-        "--source", type=Path, metavar="FILE", help="a file with sound (default: an evening that the demo makes)"
+        "--source",
+        type=Path,
+        metavar="FILE",
+        help='a file with sound, or "microphone" (default: an evening that the demo makes)',
     )
+    parser.add_argument("--mute", action="store_true", help="do not play the file")
     parser.add_argument("--at", type=_second, default=0.0, metavar="S", help="the second to begin at (default: 0)")
     options = parser.parse_args(argv)
+    if options.at and str(options.source).startswith("microphone"):
+        parser.error("--at is a second of a file: a microphone has none")
 
     from .view import ListenView
 

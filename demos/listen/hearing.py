@@ -12,11 +12,11 @@ from perframe.errors import ModelError
 from perframe.functional.tensor import FunctionalTensor
 
 from ..common.models import listed, sides
+from .sounds import CHUNK
 from .voices import RATE, Array
 
 F = pf.functional
 
-CHUNK = 512  # samples that a step hears
 BANDS = 56  # of the spectrum
 COLUMNS = 512  # of the history
 STEP = 4  # columns of a chunk

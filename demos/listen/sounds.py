@@ -1,81 +1,82 @@
-"""Sounds of files, as a network wants them: one channel, 16,000 samples a second, -1..1."""
+"""What the demo hears, chunk by chunk: a recording at its own speed, which is played, or a microphone."""
 
 from __future__ import annotations
 
-import wave
-from pathlib import Path
-from typing import Any
+import logging
 
 import numpy as np
 
-from perframe.errors import InputError, MissingExtraError
+from perframe.errors import PerframeError
+from perframe.media import SoundSource, SpeakerSink, open_sink
 
 from .voices import RATE, Array
 
-LONGEST = 600  # seconds of a file that are read
+CHUNK = 512  # samples that a step hears
+LONGEST = 600.0  # seconds of a file that are read
+MOST = 6  # chunks a frame: what is later than that is left out
+
+log = logging.getLogger(__name__)
 
 
-def read_sound(path: Path) -> Array:
-    """The first LONGEST seconds of a file's sound, float32. The standard library reads .wav, and PyAV the rest.
+class Recording:
+    """A recording, which begins again at its end."""
 
-    Raises InputError if there is no sound in it, and MissingExtraError without PyAV.
-    """
-    if not path.is_file():
-        raise InputError(
-            f"{str(path)!r} does not exist; a source is a file with sound: .wav, or any audio or video file"
-        )
+    def __init__(self, sound: Array, begin: float = 0.0, speaker: SpeakerSink | None = None) -> None:
+        first = int(begin * RATE) % len(sound)
+        self._sound = np.pad(np.roll(sound, -first), (0, -len(sound) % CHUNK))
+        self._speaker = speaker
+        self.heard = 0
+        """Chunks since the beginning."""
+
+    def chunks(self, seconds: float) -> list[Array]:
+        """The chunks that have sounded by this time, and were not heard yet."""
+        due = int(seconds * RATE / CHUNK)
+        first, self.heard = max(self.heard, due - MOST), max(self.heard, due)
+        begins = [at * CHUNK % len(self._sound) for at in range(first, self.heard)]
+        found = [self._sound[begin : begin + CHUNK] for begin in begins]
+        if self._speaker is not None and found:
+            self._speaker.write(np.concatenate(found)[: self._speaker.room])
+        return found
+
+    def late(self, seconds: float) -> float:
+        """The chunks, with a fraction, that have sounded since the last one that was heard."""
+        return seconds * RATE / CHUNK - self.heard
+
+    def release(self) -> None:
+        """Stop playing."""
+        if self._speaker is not None:
+            self._speaker.abandon()
+
+
+class Listening:
+    """A microphone."""
+
+    def __init__(self, source: SoundSource) -> None:
+        self._source = source
+        self.heard = 0
+        """Chunks since the beginning."""
+
+    def chunks(self, seconds: float) -> list[Array]:
+        """The chunks that came since the last call."""
+        found = []
+        while (piece := self._source.read(CHUNK)) is not None:
+            found.append(piece.mono)
+        self.heard += len(found)
+        return found[-MOST:]
+
+    def late(self, seconds: float) -> float:
+        """The part of a chunk that has come since the last one."""
+        return self._source.waiting / CHUNK
+
+    def release(self) -> None:
+        """Close the microphone."""
+        self._source.release()
+
+
+def speaker_if_any() -> SpeakerSink | None:
+    """A speaker; None, and a line that says why, where there is none."""
     try:
-        sound = _read_wav(path)
-    except (wave.Error, EOFError):  # not a .wav, or one of floats
-        sound = _read_any(path)
-    if not len(sound):
-        raise InputError(f"{str(path)!r} has no sound in it")
-    return sound
-
-
-def _read_wav(path: Path) -> Array:
-    with wave.open(str(path), "rb") as file:
-        rate, channels, width = file.getframerate(), file.getnchannels(), file.getsampwidth()
-        data = file.readframes(min(file.getnframes(), LONGEST * rate))
-    data = data[: len(data) // (width * channels) * width * channels]  # a file may be cut
-    if width == 1:  # the only one without a sign
-        values = np.frombuffer(data, np.uint8) / 128 - 1
-    else:  # bytes lie at the upper end of four
-        padded = np.zeros((len(data) // width, 4), np.uint8)
-        padded[:, 4 - width :] = np.frombuffer(data, np.uint8).reshape(-1, width)
-        values = padded.view("<i4")[:, 0] / 2**31
-    return resampled(values.reshape(-1, channels).mean(1), rate)
-
-
-def resampled(sound: Array, rate: int) -> Array:
-    """Sound of another rate at RATE. Frequencies that it cannot have are left out."""
-    count = round(len(sound) * RATE / rate)
-    if rate != RATE and count:
-        spectrum = np.fft.rfft(sound)[: count // 2 + 1]
-        sound = np.fft.irfft(spectrum, count) * (count / len(sound))
-    result: Array = sound.astype(np.float32)
-    return result
-
-
-def _read_any(path: Path) -> Array:
-    try:
-        import av
-    except ImportError as error:
-        raise MissingExtraError("PyAV", "video", f"the sound of {str(path)!r}") from error
-    parts: list[Any] = []
-    count = 0
-    try:
-        with av.open(str(path)) as container:
-            if not container.streams.audio:
-                raise InputError(f"{str(path)!r} has no sound in it")
-            resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
-            for frame in container.decode(container.streams.audio[0]):
-                parts += [made.to_ndarray()[0] for made in resampler.resample(frame)]
-                count += len(parts[-1]) if parts else 0
-                if count >= LONGEST * RATE:
-                    break
-    except InputError:
-        raise
-    except (OSError, ValueError, IndexError) as error:  # PyAV's errors are among them
-        raise InputError(f"{str(path)!r} has no sound that can be read: {error}") from error
-    return np.concatenate(parts)[: LONGEST * RATE].astype(np.float32) if parts else np.zeros(0, np.float32)
+        return open_sink("speaker", rate=RATE, block=2 * CHUNK)  # a slow frame is shorter than two blocks
+    except PerframeError as error:
+        log.warning("nothing is played: %s", error)
+        return None

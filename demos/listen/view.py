@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 import perframe as pf
 from perframe.host import Event, KeyEvent
 from perframe.resources import resource
@@ -13,15 +11,13 @@ from perframe.resources import resource
 from ..common.drawing import Captions, FullScreen
 from ..common.shown import ShownTensor
 from ..common.stage import Stage
-from .hearing import BANDS, CHUNK, COLUMNS, Ear
-from .sounds import read_sound
+from .hearing import BANDS, COLUMNS, Ear
+from .sounds import CHUNK, LONGEST, Listening, Recording, speaker_if_any
 from .voices import RATE, evening
-
-MOST = 6  # chunks a frame: what is later than that is left out
 
 
 class ListenView(pf.Script):
-    """Hears a sound at its own speed, again and again."""
+    """Hears a recording at its own speed, again and again, or a microphone."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage, self._options = stage, stage.options
@@ -33,14 +29,20 @@ class ListenView(pf.Script):
     def awake(self) -> None:
         """Make all that the frames need."""
         stage, ctx, options = self._stage, self.app.ctx, self._options
-        sound = evening()[0] if options.source is None else read_sound(options.source)
-        begin = int(options.at * RATE) % len(sound)
-        self.sound = np.pad(np.roll(sound, -begin), (0, -len(sound) % CHUNK))
-        self.heard = 0  # chunks
+        self.sound = self._opened()
         self.ear = Ear(options.model or resource("assets", "listen", "voice.onnx"), stage.backend, stage.worker_ctx)
         self.shown = ShownTensor(ctx, (1, 1, BANDS + 2, COLUMNS), stage)
         self._ribbon = FullScreen(ctx, Path(__file__).with_name("ribbon.glsl"))
         self._captions = Captions(ctx)
+
+    def _opened(self) -> Recording | Listening:
+        options = self._options
+        if str(options.source).partition(":")[0] == "microphone":
+            return Listening(pf.media.open_source("microphone", rate=RATE))
+        own = options.source is None
+        sound = evening()[0] if own else pf.media.read_sound(options.source, RATE, seconds=LONGEST).mono
+        plays = not (options.mute or self._stage.in_step)
+        return Recording(sound, options.at, speaker_if_any() if plays else None)
 
     def update(self, frame: pf.Frame) -> None:
         """Hear what has sounded since the last frame, unless its picture is still on its way."""
@@ -48,14 +50,11 @@ class ListenView(pf.Script):
             self._time += frame.delta_time
         if self._asked is not None and self._asked.done:
             self.voice, self._asked = float(self._asked.result()[0, 0]), None
-        due = int(self._time * RATE / CHUNK)
-        if self.shown.pending or due <= self.heard:
+        chunks = [] if self.shown.pending or self._is_paused else self.sound.chunks(self._time)
+        if not chunks:
             return
-        self.heard = max(self.heard, due - MOST)
-        while self.heard < due:
-            begin = self.heard * CHUNK % len(self.sound)
-            self.ear.hear(self.sound[begin : begin + CHUNK])
-            self.heard += 1
+        for chunk in chunks:
+            self.ear.hear(chunk)
         self.shown.take(self.ear.history)
         if self._asked is None:
             self._asked = self._stage.asked(self.ear.voice)
@@ -63,9 +62,9 @@ class ListenView(pf.Script):
     def render(self, frame: pf.Frame) -> None:
         """Draw the ribbon."""
         size = self.app.size
-        self._ribbon.set(size=size, rows=BANDS + 2, late=self._time * RATE / CHUNK - self.heard)
+        self._ribbon.set(size=size, rows=BANDS + 2, late=self.sound.late(self._time))
         self._ribbon.draw(history=self.shown.texture)
-        second = self.heard * CHUNK / RATE
+        second = self.sound.heard * CHUNK / RATE
         text = f"{self._stage.backend}  ·  {second:.1f} s  ·  voice {self.voice:.2f}"
         self._captions.draw(text + ("  ·  paused" if self._is_paused else ""), size, name="status")
 
@@ -76,5 +75,5 @@ class ListenView(pf.Script):
 
     def destroy(self) -> None:
         """Free everything on the GL thread."""
-        for thing in (self.ear, self.shown, self._ribbon, self._captions):
+        for thing in (self.sound, self.ear, self.shown, self._ribbon, self._captions):
             thing.release()

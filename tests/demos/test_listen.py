@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import wave
+import sys
 from argparse import Namespace
 from importlib import import_module
 from pathlib import Path
@@ -13,8 +13,9 @@ import pytest
 from PIL import Image
 
 import perframe as pf
+from media.devices import Devices
 from perframe.command_line.commands.demo import load_demo
-from perframe.errors import InputError, MissingExtraError, ModelError
+from perframe.errors import ModelError
 from perframe.host import App, KeyEvent, ManualClock
 from perframe.resources import resource
 
@@ -81,9 +82,9 @@ def test_other_files_are_refused(tmp_path: Path, capsys: Any) -> None:
     argv = ["--headless", "--backend", "cpu", "--save", str(tmp_path / "out.png"), "--source"]
     assert load_demo("listen")([*argv, str(tmp_path / "nowhere.wav")]) == 1
     assert "does not exist" in capsys.readouterr().err
-    for at in ("-1", "nan", "soon"):
+    for wrong in (["--at=-1"], ["--at=nan"], ["--at=soon"], ["--at=1", "--source=microphone"]):
         with pytest.raises(SystemExit) as ended:
-            load_demo("listen")([f"--at={at}"])
+            load_demo("listen")(wrong)
         assert ended.value.code == 2
 
 
@@ -95,69 +96,9 @@ def test_files_of_others_hear_who_speaks(name: str, shared: Path) -> None:
     assert found[there].mean() > 0.8 and found[~there].mean() < 0.25
 
 
-def tone(rate: int, seconds: float = 0.5) -> np.ndarray:
-    result: np.ndarray = 0.5 * np.sin(2 * np.pi * 440 * np.arange(int(rate * seconds)) / rate)
-    return result
-
-
-@pytest.mark.parametrize(
-    ("rate", "width", "channels"), [(16000, 2, 1), (44100, 2, 2), (8000, 1, 1), (48000, 3, 2), (22050, 4, 1)]
-)
-def test_wav_files_are_read(rate: int, width: int, channels: int, tmp_path: Path) -> None:
-    values = np.repeat(tone(rate)[:, None], channels, 1)
-    if width == 1:
-        data = (values * 127 + 128).astype(np.uint8).tobytes()
-    else:
-        data = np.rint(values * (2**31 - 1)).astype("<i4").view(np.uint8).reshape(-1, 4)[:, 4 - width :].tobytes()
-    with wave.open(str(tmp_path / "tone.wav"), "wb") as file:
-        file.setnchannels(channels)
-        file.setsampwidth(width)
-        file.setframerate(rate)
-        file.writeframes(data)
-    sound = part("sounds").read_sound(tmp_path / "tone.wav")
-    assert sound.dtype == np.float32 and len(sound) == 8000
-    np.testing.assert_allclose(sound[200:-200], tone(16000)[200:-200], atol=0.02)
-
-
-def test_pyav_reads_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import av
-
-    read = part("sounds").read_sound
-    path = tmp_path / "tone.flac"
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("flac", rate=44100, layout="mono")
-        frame = av.AudioFrame.from_ndarray((tone(44100) * 32767).astype(np.int16)[None], "s16", "mono")
-        frame.sample_rate = 44100
-        for packet in [*stream.encode(frame), *stream.encode(None)]:
-            container.mux(packet)
-    np.testing.assert_allclose(read(path)[200:7600], tone(16000)[200:7600], atol=0.02)
-    (tmp_path / "text.mp3").write_text("no sound at all")
-    with pytest.raises(InputError, match=r"text\.mp3' has no sound that can be read"):
-        read(tmp_path / "text.mp3")
-    with (
-        pf.media.open_source("scene:64x36", rate=10) as source,
-        pf.media.open_sink(tmp_path / "f.mp4", rate=10) as sink,
-    ):
-        sink.write(next(iter(source)))
-    with pytest.raises(InputError, match=r"f\.mp4' has no sound in it"):
-        read(tmp_path / "f.mp4")
-    monkeypatch.setitem(__import__("sys").modules, "av", None)
-    with pytest.raises(MissingExtraError, match=r"perframe\[video\]"):
-        read(path)
-
-
-def test_an_empty_file_has_no_sound(tmp_path: Path) -> None:
-    with wave.open(str(tmp_path / "none.wav"), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(8000)
-    with pytest.raises(InputError, match="has no sound in it"):
-        part("sounds").read_sound(tmp_path / "none.wav")
-
-
 def test_it_lights_up_while_somebody_speaks_and_pauses(gl_context: Any) -> None:
     stage = part("stage", "common").Stage
-    options = Namespace(model=None, source=None, at=0.0)
+    options = Namespace(model=None, source=None, at=0.0, mute=False)
     with App((320, 180), headless=True, clock=ManualClock(1 / 15), stop_on_error=True) as app:
         script = app.add(part("view").ListenView(stage(pf.BackendType.CPU, app.ctx, True, options)))
 
@@ -173,9 +114,40 @@ def test_it_lights_up_while_somebody_speaks_and_pauses(gl_context: Any) -> None:
         assert script.voice < 0.2 and warmth() < 20
         app.post(KeyEvent("space", True))
         app.run(frames=3)
-        before = script.heard
+        before = script.sound.heard
         app.run(frames=5)
-        assert script.heard == before
+        assert script.sound.heard == before
+
+
+@pytest.mark.parametrize("source", ["microphone", None])
+def test_it_hears_a_microphone_and_plays_a_file(source: str | None, gl_context: Any, monkeypatch: Any) -> None:
+    evening = part("voices").evening()[0]
+    devices = Devices(lambda seconds: evening[np.rint(seconds * 16000).astype(int)])
+    monkeypatch.setitem(sys.modules, "sounddevice", devices)
+    stage = part("stage", "common").Stage
+    options = Namespace(model=None, source=source and Path(source), at=0.0, mute=False)
+    with App((320, 180), headless=True, clock=ManualClock(1 / 15), stop_on_error=True) as app:
+        script = app.add(part("view").ListenView(stage(pf.BackendType.CPU, app.ctx, False, options)))
+        voice = 0.0
+        for _ in range(30):
+            app.run(frames=1)
+            devices.advance(1 / 15)
+            voice = max(voice, script.voice)
+        (stream,) = devices.streams
+        assert abs(script.sound.heard - 2 * 16000 / 512) < 5 and voice > 0.5 and stream.is_open
+    assert not stream.is_open
+    if source is None:
+        played = np.concatenate(stream.played)[:, 0]
+        begin = int(np.argmax(played != 0)) - int(np.argmax(evening != 0))
+        length = len(played) - begin
+        assert begin < 4000
+        np.testing.assert_array_equal(played[begin:], evening[:length])
+
+
+def test_without_a_speaker_it_says_so(monkeypatch: Any, caplog: Any) -> None:
+    monkeypatch.setitem(sys.modules, "sounddevice", None)
+    assert part("sounds").speaker_if_any() is None
+    assert "nothing is played: the speaker needs sounddevice: pip install 'perframe[sound]'" in caplog.text
 
 
 def test_it_writes_a_picture(backend: str, gl_context: Any, tmp_path: Path) -> None:

@@ -107,3 +107,8 @@ class Devices(SimpleNamespace):
         if not found:
             raise ValueError(f"No device matching {device!r}")
         return found[0]
+
+
+def tone(seconds: Any, hertz: float = 440.0) -> Any:
+    """A tone at these times."""
+    return np.sin(2 * np.pi * hertz * np.asarray(seconds)).astype(np.float32) * 0.5
