@@ -105,7 +105,8 @@ def mel_filters(
     filters = np.maximum(0, np.minimum((hertz - low) / (middle - low), (high - hertz) / (high - middle)))
     if norm is not None:
         filters *= 2 / (high - low)
-    return filters.astype(np.float32)
+    result: Array = filters.astype(np.float32)
+    return result
 
 
 @function

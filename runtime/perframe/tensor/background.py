@@ -84,6 +84,11 @@ def take_turns() -> None:
         work.give_way()
 
 
+def is_beside_frames() -> bool:
+    """Whether this thread works beside frames."""
+    return _own.work is not None
+
+
 class Background(Generic[T]):
     """Work in progress beside the frames: poll `done`, `await` it in any loop, or `cancel()` it.
 

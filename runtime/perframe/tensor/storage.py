@@ -114,6 +114,11 @@ class HostStorage:
         storage.size, storage._make = size, lambda: cls.over(make())
         return storage
 
+    @property
+    def is_late(self) -> bool:
+        """Whether its memory is made when it is first used."""
+        return self._make is not None
+
     def has_memory(self) -> bool:
         """Whether the memory is there. It is made if that was put off; released storage has none."""
         if self._make is not None:

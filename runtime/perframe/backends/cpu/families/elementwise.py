@@ -46,8 +46,10 @@ def compute(layer: LayerLike, form: Elementwise, inputs: Sequence[Any], outputs:
     wanted = outputs[0].dtype
     if wanted is DataType.STRING:
         return [np.asarray(result).astype(object)]
-    rules = form.conversion or Float8Rules()
-    result = convert(result, wanted, rules.saturate, rules.round_mode)
+    result = np.asarray(result)
+    if result.dtype != wanted.numpy or any(np.may_share_memory(result, view) for view in views):
+        rules = form.conversion or Float8Rules()
+        result = convert(result, wanted, rules.saturate, rules.round_mode)
     return [np.broadcast_to(result, form.shape)]
 
 

@@ -28,6 +28,7 @@ Floats = NDArray[np.float32]
 
 WEIGHTY = 2**17  # weights: reading them once more takes a core as long as a few rows of pixels from another core
 SPLIT_FLOPS = 500_000  # some 3 µs on one core: less work is not worth sharing
+LARGE = 1 << 14  # elements of a matrix: copying its rows once more pays
 CROWDED = 1024  # rows share one set of the first cache, if their pitch is a multiple of this
 
 
@@ -40,12 +41,31 @@ def pack(matrix: NDArray[Any]) -> Floats:
     """Pack (..., depth, columns) into panels (depth, PANEL). The last panel has as many vectors as it needs."""
     *batch, depth, columns = matrix.shape
     packed = np.zeros((*batch, depth * padded(columns)), np.float32)
+    if matrix.strides[-2] < matrix.strides[-1] and depth * columns >= LARGE:
+        for index in np.ndindex(*batch):
+            _pack_transposed(matrix[index], packed[index])
+        return packed.reshape(-1)
     for first in range(0, columns, PANEL):
         part = matrix[..., first : first + PANEL]
         width = padded(part.shape[-1])
         panel = packed[..., first * depth : first * depth + depth * width].reshape(*batch, depth, width)
         panel[..., : part.shape[-1]] = part
     return packed.reshape(-1)
+
+
+def _pack_transposed(matrix: NDArray[Any], packed: Floats) -> None:
+    """Pack a matrix whose columns are rows in memory: they are copied first, so that no two lie a power of two apart.
+    The caches hold few of these.
+    """
+    depth, columns = matrix.shape
+    rows = np.empty((PANEL, depth + LANES), np.float32)[:, :depth]
+    for first in range(0, columns, PANEL):
+        part = matrix[:, first : first + PANEL].T
+        width = padded(len(part))
+        rows[: len(part)] = part
+        packed[first * depth : first * depth + depth * width].reshape(depth, width)[:, : len(part)] = rows[
+            : len(part)
+        ].T
 
 
 def panels_of(matrices: Callable[[Any], Any], count: int, depth: int, columns: int) -> Later:
@@ -172,8 +192,8 @@ def images_of(form: Convolution, window: dict[str, int]) -> tuple[int, dict[str,
 def matrices_of(weights: Any, groups: int) -> Any:
     """The weights of a convolution, (outputs, channels of a group, taps), as (groups, taps by channels, outputs)."""
     outputs, depth = len(weights) // groups, weights.shape[1]
-    by_tap = weights.reshape(groups, outputs, depth, -1).transpose(0, 3, 2, 1)
-    return by_tap.reshape(groups, -1, outputs)
+    by_tap = weights.reshape(groups, outputs, depth, -1).swapaxes(2, 3)
+    return by_tap.reshape(groups, outputs, -1).swapaxes(1, 2)
 
 
 def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:

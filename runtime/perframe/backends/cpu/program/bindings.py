@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage
+from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.ir.sizes.size import plain
 from perframe.safety.records import dataclass
 from perframe.tensor import DataType
+from perframe.tensor.background import is_beside_frames
 from perframe.tensor.storage import HostStorage, address_of
 
 Ints = NDArray[np.int64]
+MUCH = 1 << 21  # elements of weights: packing them takes some milliseconds
 
 
 class Bound(Protocol):
@@ -54,7 +57,8 @@ class Addresses:
 
     @classmethod
     def of(cls, steps: Sequence[Bound]) -> Addresses:
-        """Collect the addresses of these steps."""
+        """Collect the addresses of these steps. Their packed weights are made now."""
+        _make_late([operand for step in steps if step.numbers is not None for operand in step.operands])
         numbers: list[int] = []
         starts: list[int] = []
         in_arena: list[int] = []
@@ -159,6 +163,19 @@ class Bindings:
                 storage.move_to(block)
             self._moved_to = base
         return block
+
+
+def _make_late(storages: Sequence[HostStorage]) -> None:
+    """Make memory that was put off in several threads, where it is large: NumPy copies without the GIL. Frames go
+    first: beside them one thread is enough, which makes it later.
+    """
+    late = [storage for storage in dict.fromkeys(storages) if storage.is_late]
+    if sum(storage.size for storage in late) < MUCH or thread_count() < 2 or is_beside_frames():
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(thread_count(), "perframe-packing") as threads:
+        list(threads.map(HostStorage.has_memory, sorted(late, key=lambda storage: -storage.size)))
 
 
 def whole_of(storage: HostStorage) -> tuple[HostStorage, int]:
