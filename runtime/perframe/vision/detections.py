@@ -66,6 +66,8 @@ def best_class(scores: FunctionalTensor) -> tuple[FunctionalTensor, FunctionalTe
 
 def rows_at(x: FunctionalTensor, index: FunctionalTensor) -> FunctionalTensor:
     """Return rows of x (batch, n, ...) at indices (batch, k): (batch, k, ...)."""
+    if x.shape[0] == 1:  # one kernel on a GPU in place of two
+        return apply("Gather", F.squeeze(x, 0), index, axis=0)
     return apply("GatherND", x, F.unsqueeze(index, -1), batch_dims=1)
 
 
