@@ -164,7 +164,10 @@ def test_raw_heads_of_yolo(joined: bool, backend: str, backend_context: Any) -> 
 def test_detr(background: bool, backend: str, backend_context: Any) -> None:
     logits, boxes = draw(1, 11, 5, low=-4, high=4), draw(1, 11, 4, low=0, high=1)
     found = run(
-        lambda a, b: decode_detr(a, b, (80, 60), background=background), {"a": logits, "b": boxes}, backend, backend_context
+        lambda a, b: decode_detr(a, b, (80, 60), background=background),
+        {"a": logits, "b": boxes},
+        backend,
+        backend_context,
     )
     softmax = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     scores = softmax[..., :-1] if background else sigmoid(logits)

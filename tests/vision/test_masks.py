@@ -84,7 +84,10 @@ def test_a_guide_makes_an_edge_sharp() -> None:
     wrong = []
     for given in ({}, {"g": guide}):
         (made,) = run(
-            lambda m, g=None: upsample_mask(m, (64, 64), edge=None, guide=g, radius=2), {"m": mask, **given}, "cpu", None
+            lambda m, g=None: upsample_mask(m, (64, 64), edge=None, guide=g, radius=2),
+            {"m": mask, **given},
+            "cpu",
+            None,
         )
         assert made is not None
         wrong.append(float(np.abs(made - guide).mean()))

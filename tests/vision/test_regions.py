@@ -1,4 +1,4 @@
-"""Regions of boxes and landmarks by MediaPipe's rules, written here step by step; and points of crops in the picture."""
+"""Regions of boxes and landmarks by MediaPipe's rules, written here step by step; points of crops in the picture."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ def test_regions_of_boxes(settings: dict[str, Any], turned: bool, backend: str, 
     (found,) = run(lambda **given: regions_of_boxes(**given, **settings), arrays, backend, backend_context)
     wanted = [
         transformed(
-            [*box_of(arrays["boxes"][i, j].astype(float).reshape(2, 2)), float(arrays["angle"][i, j]) if turned else 0.0],
+            [
+                *box_of(arrays["boxes"][i, j].astype(float).reshape(2, 2)),
+                float(arrays["angle"][i, j]) if turned else 0.0,
+            ],
             settings.get("scale", 1.0),
             settings.get("square"),
             settings.get("shift", (0, 0)),

@@ -37,8 +37,7 @@ def suppressed(
         same = [
             i
             for i in left
-            if i == best
-            or ((classes is None or classes[i] == classes[best]) and overlap(boxes[i], boxes[best]) > iou)
+            if i == best or ((classes is None or classes[i] == classes[best]) and overlap(boxes[i], boxes[best]) > iou)
         ]
         group = same if blend else [best]
         weights = scores[group].astype(float) / scores[group].astype(float).sum()

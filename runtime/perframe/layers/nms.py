@@ -77,8 +77,9 @@ def _suppress(inputs: Sequence[Known | None], outputs: Sequence[Known], *, cente
 class Picking:
     """In each batch at most `picks` of `boxes` in order of decreasing score stay.
 
-    A box is a candidate if its score is above `least`. It belongs to the first pick of its class that it overlaps by more
-    than `most` (common area / area of both). Without one it is the next pick, while picks are left. Boxes are two corners.
+    A box is a candidate if its score is above `least`. It belongs to the first pick of its class that it overlaps by
+    more than `most` (common area / area of both). Without one it is the next pick, while picks are left. Boxes are two
+    corners.
     """
 
     batch: int

@@ -28,10 +28,10 @@ def ssd_anchors(
     reduce_boxes_in_lowest_layer: bool = False,
     offset: float = 0.5,
 ) -> Array:
-    """Return the anchors of an SSD (n, 4), float32: center x, center y, width and height as shares of the input's sides.
+    """Return the anchors of an SSD (n, 4), float32: center x and y, width and height as shares of the input's sides.
 
-    The names are those of MediaPipe's `SsdAnchorsCalculatorOptions`. `size` is the input's width and height. Strides that
-    follow each other and are equal share a grid. Some of MediaPipe's detectors, with their numbers of anchors:
+    The names are those of MediaPipe's `SsdAnchorsCalculatorOptions`. `size` is the input's width and height. Strides
+    that follow each other and are equal share a grid. Some of MediaPipe's detectors, with their numbers of anchors:
 
     | detector | size | strides | further | n |
     |---|---|---|---|---|
@@ -79,7 +79,7 @@ def ultraface_priors(size: Sides) -> Array:
 
 
 def _grid(cells: tuple[int, int], spacing: tuple[float, float], sides: Array, offset: float) -> Array:
-    """Return anchors of these sides (k, 2) in each cell of a grid (columns, rows), row by row: (rows * columns * k, 4)."""
+    """Return anchors of these sides (k, 2) in each cell of a grid (columns, rows), row by row: (cells * k, 4)."""
     columns, rows = cells
     y, x = np.mgrid[:rows, :columns] + offset
     middle = np.stack([x, y], -1).reshape(-1, 2) * spacing

@@ -1,6 +1,7 @@
 """From a network's raw outputs to detections: one plain function for each kind of head.
 
-All return `Detections`, with boxes and points in pixels of the network's input, and scores of 0 to 1. A batch dim stays.
+All return `Detections`, with boxes and points in pixels of the network's input, and scores of 0 to 1. A batch dim
+stays.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ def decode_ssd(
 ) -> Detections:
     """Decode an SSD whose boxes count from anchors: BlazeFace, BlazePalm, BlazePose, MobileNet-SSD.
 
-    `boxes` is (..., n, 4 + 2 k): center x, center y, width, height, and k points; with `y_first` each pair is y, x. `scores`
-    are logits, (..., n, classes) or (..., n), limited to ±`clip`. `anchors` is (n, 4), as `ssd_anchors` makes them, and
-    `size` the input's width and height. Numbers are divided by `scales` (x, y, width, height), by default the input's
-    sides; those of TensorFlow's detectors are (10, 10, 5, 5), with `exponential` sizes and `y_first`. Source: MediaPipe's
-    TensorsToDetectionsCalculator. Raises InputError.
+    `boxes` is (..., n, 4 + 2 k): center x, center y, width, height, and k points; with `y_first` each pair is y, x.
+    `scores` are logits, (..., n, classes) or (..., n), limited to ±`clip`. `anchors` is (n, 4), as `ssd_anchors` makes
+    them, and `size` the input's width and height. Numbers are divided by `scales` (x, y, width, height), by default the
+    input's sides; those of TensorFlow's detectors are (10, 10, 5, 5), with `exponential` sizes and `y_first`. Source:
+    MediaPipe's TensorsToDetectionsCalculator. Raises InputError.
     """
     sides = np.array(width_and_height(size))
     by = np.array(scales if scales is not None else (*sides, *sides), float)
@@ -83,7 +84,7 @@ def decode_yolo(output: Given, head: Literal["v5", "v8", "end2end"] = "v8", *, p
     | head | shape | of |
     |---|---|---|
     | "v8" | (..., 4 + classes, n): center x, center y, width, height, scores | v8, v9, v11, v12 |
-    | "v5" | (..., n, 5 + classes): the same, with the score of an object before those of the classes | v5, v6, v7, YOLOX |
+    | "v5" | (..., n, 5 + classes): the same, and the score of any object before those of classes | v5, v6, v7, YOLOX |
     | "end2end" | (..., n, 6): left, top, right, bottom, score, class | v10, and exports with suppression |
 
     Of each box the best class counts; a single class gives no `classes`. Models of poses have `points` points of three
@@ -110,8 +111,8 @@ def decode_yolo_heads(heads: Sequence[Given], anchors: Sequence[Any], size: Side
     """Decode the raw heads of a YOLO v5 or v7: logits on grids, with anchors.
 
     Each head is (batch, a, rows, columns, 5 + classes), or (batch, a * (5 + classes), rows, columns). `anchors` has for
-    each head the width and height of its a anchors in pixels (a, 2), and `size` is the input's width and height. Source:
-    Ultralytics' YOLOv5. Raises InputError.
+    each head the width and height of its a anchors in pixels (a, 2), and `size` is the input's width and height.
+    Source: Ultralytics' YOLOv5. Raises InputError.
     """
     sides, made = np.array(width_and_height(size)), []
     if not len(heads) or len(heads) != len(anchors):
@@ -137,11 +138,11 @@ def decode_yolo_heads(heads: Sequence[Given], anchors: Sequence[Any], size: Side
 
 @function
 def decode_detr(logits: Given, boxes: Given, size: Sides, *, background: bool = True) -> Detections:
-    """Decode a DETR: `logits` (..., n, classes), and `boxes` (..., n, 4) of center x, center y, width and height as shares.
+    """Decode a DETR: `logits` (..., n, classes), and `boxes` (..., n, 4) of center x and y, width and height as shares.
 
-    With `background` the last class is "no object", and scores are a softmax (DETR, Conditional DETR). Without, they are
-    sigmoids (Deformable DETR, RT-DETR, D-FINE). `size` is the width and height of the input. Source: Carion and others,
-    "End-to-End Object Detection with Transformers" (2020). Raises InputError.
+    With `background` the last class is "no object", and scores are a softmax (DETR, Conditional DETR). Without, they
+    are sigmoids (Deformable DETR, RT-DETR, D-FINE). `size` is the width and height of the input. Source: Carion and
+    others, "End-to-End Object Detection with Transformers" (2020). Raises InputError.
     """
     sides, x = np.array(width_and_height(size) * 2, np.float32), floats(logits)
     scores = F.softmax(x, -1)[..., :-1] if background else F.sigmoid(x)
@@ -154,8 +155,8 @@ def decode_ultraface(scores: Given, boxes: Given, size: Sides, *, priors: Array 
     """Decode an UltraFace: `scores` (..., n, 2), of which the second is a face's probability, and `boxes` (..., n, 4).
 
     Most files have boxes of corners, as shares of the input's sides. In others they count from `priors`, those of
-    `ultraface_priors(size)`, with the variances 0.1 and 0.2. Source: Linzaer's Ultra-Light-Fast-Generic-Face-Detector-1MB.
-    Raises InputError.
+    `ultraface_priors(size)`, with the variances 0.1 and 0.2. Source: Linzaer's
+    Ultra-Light-Fast-Generic-Face-Detector-1MB. Raises InputError.
     """
     sides = np.array(width_and_height(size) * 2, np.float32)
     found, x = floats(scores, 2, "scores")[..., 1], floats(boxes, 4, "boxes")
@@ -175,13 +176,15 @@ def decode_centernet(
 ) -> Detections:
     """Decode a CenterNet: the `count` highest peaks of the `heat` (batch, classes, rows, columns), of 0 to 1.
 
-    A peak is a cell that none of its 8 neighbors surpasses, so that no further suppression is needed. `size` and `offset`
-    are (batch, 2, rows, columns): x first, in cells of `stride` pixels. Source: Zhou and others, "Objects as Points"
-    (2019). Raises InputError.
+    A peak is a cell that none of its 8 neighbors surpasses, so that no further suppression is needed. `size` and
+    `offset` are (batch, 2, rows, columns): x first, in cells of `stride` pixels. Source: Zhou and others, "Objects as
+    Points" (2019). Raises InputError.
     """
     x, extent = floats(heat), floats(size)
     if x.ndim != 4 or extent.ndim != 4 or not fits(extent.shape[1], 2):
-        raise InputError(f"heat is (batch, classes, rows, columns) and size (batch, 2, ...), not {x.shape}, {extent.shape}")
+        raise InputError(
+            f"heat is (batch, classes, rows, columns) and size (batch, 2, ...), not {x.shape}, {extent.shape}"
+        )
     channels, rows, columns = (known_size(x, axis, "decode_centernet") for axis in (1, 2, 3))
     peaks = F.where(F.eq(F.max_pool2d(x, 3, 1, 1), x), x, np.float32(0))
     best = F.topk(F.flatten(peaks, 1), min(count, channels * rows * columns))

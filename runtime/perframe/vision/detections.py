@@ -19,8 +19,9 @@ Sides = int | tuple[int, int]  # of a picture or a tensor: one number for both, 
 class Detections(NamedTuple):
     """What a decoder makes of a network's outputs. A batch, if there is one, is the first dim of each.
 
-    `boxes` is (n, 4): left, top, right and bottom, in pixels of the network's input, from its top left corner. `scores` is
-    (n,), `classes` (n,) of int64, and `points` (n, k, 2): x and y in the same pixels, or (n, k, 3) with one more number.
+    `boxes` is (n, 4): left, top, right and bottom, in pixels of the network's input, from its top left corner. `scores`
+    is (n,), `classes` (n,) of int64, and `points` (n, k, 2): x and y in the same pixels, or (n, k, 3) with one more
+    number.
     """
 
     boxes: FunctionalTensor
@@ -75,9 +76,9 @@ def rows_at(x: FunctionalTensor, index: FunctionalTensor) -> FunctionalTensor:
 def to_picture(detections: Detections, mapping: PictureMap) -> Detections:
     """Map detections from pixels of the network's input to pixels of the picture that a transform sampled.
 
-    `mapping` is `TextureTransform(...).mapping(picture_size, shape)`; its numbers become constants of the model. Boxes of a
-    rotated region become the upright boxes around them, as `PictureMap.boxes_to_picture` has it. Map before `best_boxes`,
-    whose empty rows stay 0 then. Raises InputError for a region with perspective.
+    `mapping` is `TextureTransform(...).mapping(picture_size, shape)`; its numbers become constants of the model. Boxes
+    of a rotated region become the upright boxes around them, as `PictureMap.boxes_to_picture` has it. Map before
+    `best_boxes`, whose empty rows stay 0 then. Raises InputError for a region with perspective.
     """
     matrix, offset = _affine(mapping)
     points = detections.points

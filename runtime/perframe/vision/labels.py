@@ -19,15 +19,15 @@ _KEYS = ("names", "label_names", "labels", "classes", "id2label")  # the first i
 def labels_of(model: Model) -> list[str]:
     """Return the names of a model's classes, which its metadata lists by their index.
 
-    The entry is "names" (Ultralytics writes a dict of Python there), "label_names", "labels", "classes" or "id2label": a
-    dict or list of Python or JSON, or a text with a name a line. Raises InputError for a model without names.
+    The entry is "names" (Ultralytics writes a dict of Python there), "label_names", "labels", "classes" or "id2label":
+    a dict or list of Python or JSON, or a text with a name a line. Raises InputError for a model without names.
     """
     for key in _KEYS:
         if key in model.metadata:
             return _listed(model.metadata[key], f"the entry {key!r} of {model.name}'s metadata")
     raise InputError(
-        f"{model.name} names no classes: its metadata has {', '.join(sorted(model.metadata)) or 'no entries'}, and none of "
-        f"{', '.join(_KEYS)}. Give the labels as a list"
+        f"{model.name} names no classes: its metadata has {', '.join(sorted(model.metadata)) or 'no entries'}, and "
+        f"none of {', '.join(_KEYS)}. Give the labels as a list"
     )
 
 

@@ -24,10 +24,10 @@ def upsample_mask(
 ) -> FunctionalTensor:
     """Resample a mask (batch, channels, rows, columns) of 0 to 1 to a size (height, width), with soft edges.
 
-    Between the two values of `edge` the result rises from 0 to 1 by smoothstep (3 t² - 2 t³); None leaves it linear. With a
-    `guide`, a picture (batch, 1 or 3, height, width) of 0 to 1, edges follow those of the picture: a guided filter fits the
-    mask in windows of 2 `radius` + 1 of its own cells; the smaller `epsilon`, the fainter are the edges it follows. Source:
-    He and Sun, "Fast Guided Filter" (2015). Raises InputError.
+    Between the two values of `edge` the result rises from 0 to 1 by smoothstep (3 t² - 2 t³); None leaves it linear.
+    With a `guide`, a picture (batch, 1 or 3, height, width) of 0 to 1, edges follow those of the picture: a guided
+    filter fits the mask in windows of 2 `radius` + 1 of its own cells; the smaller `epsilon`, the fainter are the edges
+    it follows. Source: He and Sun, "Fast Guided Filter" (2015). Raises InputError.
     """
     x = floats(mask)
     if x.ndim != 4:

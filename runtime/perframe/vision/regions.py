@@ -1,8 +1,8 @@
 """From boxes and landmarks to the regions that crops sample, and from landmarks in crops back to the picture.
 
 A region is center x, center y, width, height and an angle in radians, in pixels of the picture: what
-`TextureConverter.crop` takes. Positive angles turn clockwise, as y points down. Regions are float32, and at least one pixel
-wide and high, so that the empty rows of `best_boxes` have valid regions too.
+`TextureConverter.crop` takes. Positive angles turn clockwise, as y points down. Regions are float32, and at least one
+pixel wide and high, so that the empty rows of `best_boxes` have valid regions too.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def regions_of_boxes(
 ) -> FunctionalTensor:
     """Return the regions (..., 5) of boxes (..., 4): left, top, right and bottom, in pixels of the picture.
 
-    The center moves by `shift`, in widths and heights along the turned sides; then `square` sets both sides to the longer or
-    the shorter one; then they grow by `scale`. `angle` is (...,) in radians, by default 0. Source: MediaPipe's
-    RectTransformationCalculator. Raises InputError.
+    The center moves by `shift`, in widths and heights along the turned sides; then `square` sets both sides to the
+    longer or the shorter one; then they grow by `scale`. `angle` is (...,) in radians, by default 0. Source:
+    MediaPipe's RectTransformationCalculator. Raises InputError.
     """
     x = floats(boxes, 4, "boxes")
     low, high = x[..., :2], x[..., 2:]
@@ -57,14 +57,14 @@ def regions_of_points(
 ) -> FunctionalTensor:
     """Return regions (..., 5) turned by landmarks (..., k, 2 or 3), in pixels of the picture.
 
-    A region turns so that in its crop the point `end` lies in the direction `target_angle` from `start`: 0 is to the right,
-    and pi / 2 upward. It lies around `boxes` (..., 4) if they are given; else around all points, in upright or in turned
-    axes, or it is the square around the circle with the center `start` through `end`. Then `shift`, `square` and `scale`
-    apply as in `regions_of_boxes`. Sources: MediaPipe's DetectionsToRectsCalculator (faces, palms),
+    A region turns so that in its crop the point `end` lies in the direction `target_angle` from `start`: 0 is to the
+    right, and pi / 2 upward. It lies around `boxes` (..., 4) if they are given; else around all points, in upright or
+    in turned axes, or it is the square around the circle with the center `start` through `end`. Then `shift`, `square`
+    and `scale` apply as in `regions_of_boxes`. Sources: MediaPipe's DetectionsToRectsCalculator (faces, palms),
     HandLandmarksToRectCalculator (hands) and AlignmentPointsRectsCalculator (poses). Raises InputError.
 
-    Of MediaPipe: faces are (0, 1, scale=1.5); palms (0, 2, target_angle=pi / 2, scale=2.6, shift=(0, -0.5)), both around
-    their boxes; poses (0, 1, target_angle=pi / 2, around="circle", scale=1.25).
+    Of MediaPipe: faces are (0, 1, scale=1.5); palms (0, 2, target_angle=pi / 2, scale=2.6, shift=(0, -0.5)), both
+    around their boxes; poses (0, 1, target_angle=pi / 2, around="circle", scale=1.25).
     """
     x = checked_points(points)[..., :2]
     many = x.shape[-2]
@@ -94,8 +94,8 @@ def regions_of_points(
 def points_of_regions(points: Given, regions: Given, size: Sides = 1) -> FunctionalTensor:
     """Return landmarks (..., k, 2 or 3) of crops in pixels of the picture. `regions` is (..., 5).
 
-    `size` is the width and height of a crop in the units of its landmarks: by default these are shares of its sides. A third
-    number is a depth, and grows like x. Source: MediaPipe's LandmarkProjectionCalculator. Raises InputError.
+    `size` is the width and height of a crop in the units of its landmarks: by default these are shares of its sides. A
+    third number is a depth, and grows like x. Source: MediaPipe's LandmarkProjectionCalculator. Raises InputError.
     """
     x, region = checked_points(points), F.unsqueeze(floats(regions, 5, "regions"), -2)
     sides = np.array(width_and_height(size), np.float32)

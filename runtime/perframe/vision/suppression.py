@@ -21,8 +21,8 @@ class BestBoxes(NamedTuple):
     """The best boxes in order of decreasing score, in a fixed number of rows. Rows without a box are 0, and come last.
 
     `boxes` is (count, 4), `scores` (count,), `classes` (count,) or None, `points` (count, k, 2 or 3) or None. `indices`
-    (count,) says which of the given boxes each one was, and is -1 in empty rows; `found` is the number of boxes. Both are
-    int64. A batch, if there is one, is the first dim of each.
+    (count,) says which of the given boxes each one was, and is -1 in empty rows; `found` is the number of boxes. Both
+    are int64. A batch, if there is one, is the first dim of each.
     """
 
     boxes: FunctionalTensor
@@ -46,15 +46,18 @@ def best_boxes(
     """Keep the best `count` boxes, and none that overlaps a better one of its class by more than `iou_threshold`.
 
     The result is that of greedy suppression among the `candidates` best boxes (at most 1,024) whose scores are above
-    `score_threshold`; of equal scores the lower index comes first. A score that is NaN never counts. Overlap is the common
-    area / the area of both. With `blend` a box and its points are the mean of those that it suppresses and itself, weighted
-    by scores, which steadies them from frame to frame; source: Bazarevsky and others, "BlazeFace" (2019), and MediaPipe's
-    weighted suppression. For classes that suppress one another pass `detections._replace(classes=None)`. Raises InputError.
+    `score_threshold`; of equal scores the lower index comes first. A score that is NaN never counts. Overlap is the
+    common area / the area of both. With `blend` a box and its points are the mean of those that it suppresses and
+    itself, weighted by scores, which steadies them from frame to frame; source: Bazarevsky and others, "BlazeFace"
+    (2019), and MediaPipe's weighted suppression. For classes that suppress one another pass
+    `detections._replace(classes=None)`. Raises InputError.
     """
     _check(count, candidates, iou_threshold, score_threshold)
     boxes, scores = floats(detections.boxes, 4, "boxes"), floats(detections.scores)
     if boxes.ndim not in (2, 3) or scores.ndim != boxes.ndim - 1 or not scores.shape.may_be(boxes.shape[:-1]):
-        raise InputError(f"boxes are (n, 4) or (batch, n, 4), and scores one a box; not {boxes.shape} and {scores.shape}")
+        raise InputError(
+            f"boxes are (n, 4) or (batch, n, 4), and scores one a box; not {boxes.shape} and {scores.shape}"
+        )
     if boxes.shape[-2] == 0:
         raise InputError("there is no box to choose from: boxes are (n, 4) with n of 1 or more")
     classes = None if detections.classes is None else F.to(F.as_tensor(detections.classes), "int64")
