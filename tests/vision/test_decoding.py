@@ -234,9 +234,9 @@ def zeros(*shape: int) -> Any:
         (lambda: decode_ssd(zeros(1, 5, 5), zeros(1, 5, 1), zeros(5, 4), 32), "4 \\+ 2 k"),
         (lambda: decode_ssd(zeros(1, 5, 4), zeros(1, 5, 1), zeros(5, 4), 0), "positive"),
         (lambda: decode_ssd(zeros(1, 5, 4), zeros(1, 5, 1), zeros(5, 4), 9, scales=(1, 2)), "four"),
-        (lambda: decode_yolo(zeros(1, 4, 9)), "no v8 head"),
+        (lambda: decode_yolo(zeros(1, 4, 9)), "not fit a v8 head"),
         (lambda: decode_yolo(zeros(1, 4, 9), "v6"), "v5, v8 or end2end"),  # type: ignore[arg-type]
-        (lambda: decode_yolo(zeros(1, 4, 7), "end2end"), "no end2end head"),
+        (lambda: decode_yolo(zeros(1, 4, 7), "end2end"), "not fit a end2end head"),
         (lambda: decode_yolo_heads([zeros(1, 3, 2, 2, 9)], [], 8), "each head has its own"),
         (lambda: decode_yolo_heads([zeros(1, 3, 2, 2, 9)], [zeros(2, 2)], 8), "a head is"),
         (lambda: decode_detr(zeros(1, 3, 2), zeros(1, 3, 5), 8), "boxes has 4"),

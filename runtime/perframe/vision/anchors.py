@@ -75,7 +75,8 @@ def ultraface_priors(size: Sides) -> Array:
     for stride, widths in zip(_PRIOR_STRIDES, _PRIOR_SIDES, strict=True):
         columns, rows = np.ceil(sides / stride).astype(int)
         made.append(_grid((columns, rows), tuple(stride / sides), np.array(widths)[:, None] / sides, 0.5))
-    return np.clip(np.concatenate(made), 0, 1).astype(np.float32)
+    priors: Array = np.clip(np.concatenate(made), 0, 1).astype(np.float32)
+    return priors
 
 
 def _grid(cells: tuple[int, int], spacing: tuple[float, float], sides: Array, offset: float) -> Array:

@@ -97,7 +97,7 @@ def decode_yolo(output: Given, head: Literal["v5", "v8", "end2end"] = "v8", *, p
     first, numbers = {"v8": 4, "v5": 5, "end2end": 4}[head], known_size(x, x.ndim - 1, "decode_yolo")
     classes = 2 if head == "end2end" else numbers - first - 3 * points
     if classes < 1 or points < 0 or (head == "end2end" and numbers != 6 + 3 * points):
-        raise InputError(f"{x.shape} is no {head} head with {points} points: a box has {numbers} numbers")
+        raise InputError(f"{x.shape} does not fit a {head} head with {points} points: a box has {numbers} numbers")
     found = x[..., first : first + classes]
     marks = F.unflatten(x[..., numbers - 3 * points :], -1, (points, 3)) if points else None
     if head == "end2end":
@@ -186,7 +186,7 @@ def decode_centernet(
             f"heat is (batch, classes, rows, columns) and size (batch, 2, ...), not {x.shape}, {extent.shape}"
         )
     channels, rows, columns = (known_size(x, axis, "decode_centernet") for axis in (1, 2, 3))
-    peaks = F.where(F.eq(F.max_pool2d(x, 3, 1, 1), x), x, np.float32(0))
+    peaks = F.where(F.eq(F.max_pool2d(x, 3, 1, 1), x), x, 0.0)
     best = F.topk(F.flatten(peaks, 1), min(count, channels * rows * columns))
     cell = F.remainder(best.indices, rows * columns)
     at = F.stack([F.remainder(cell, columns), F.floor_divide(cell, columns)], -1).float()

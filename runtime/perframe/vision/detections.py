@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ Sides = int | tuple[int, int]  # of a picture or a tensor: one number for both, 
 
 
 class Detections(NamedTuple):
-    """What a decoder makes of a network's outputs. A batch, if there is one, is the first dim of each.
+    """Boxes that a decoder found, with scores. A batch, if there is one, is the first dim of each.
 
     `boxes` is (n, 4): left, top, right and bottom, in pixels of the network's input, from its top left corner. `scores`
     is (n,), `classes` (n,) of int64, and `points` (n, k, 2): x and y in the same pixels, or (n, k, 3) with one more
@@ -28,6 +28,11 @@ class Detections(NamedTuple):
     scores: FunctionalTensor
     classes: FunctionalTensor | None = None
     points: FunctionalTensor | None = None
+
+
+def each(detections: Detections, change: Callable[[FunctionalTensor], FunctionalTensor]) -> Detections:
+    """Return detections with each tensor changed."""
+    return Detections._make(None if x is None else change(x) for x in detections)
 
 
 def width_and_height(size: Sides) -> tuple[float, float]:
@@ -67,7 +72,7 @@ def best_class(scores: FunctionalTensor) -> tuple[FunctionalTensor, FunctionalTe
 
 def rows_at(x: FunctionalTensor, index: FunctionalTensor) -> FunctionalTensor:
     """Return rows of x (batch, n, ...) at indices (batch, k): (batch, k, ...)."""
-    if x.shape[0] == 1:  # one kernel on a GPU in place of two
+    if x.shape[0] == 1:  # one kernel on a GPU instead of two
         return apply("Gather", F.squeeze(x, 0), index, axis=0)
     return apply("GatherND", x, F.unsqueeze(index, -1), batch_dims=1)
 

@@ -56,7 +56,7 @@ def _listed(text: str, where: str) -> list[str]:
         try:
             by_index = {int(index): str(name) for index, name in found.items()}
         except (TypeError, ValueError):
-            raise InputError(f"{where} is no dict of names by index: {text:.80}") from None
+            raise InputError(f"{where} is not a dict of names by index: {text:.80}") from None
         if sorted(by_index) != list(range(len(by_index))):
             raise InputError(f"{where} does not name each index from 0 on: {text:.80}")
         return [by_index[index] for index in range(len(by_index))]

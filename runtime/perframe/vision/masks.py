@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 import perframe.functional as F
 from perframe.errors import InputError
 from perframe.functional.calls import function
@@ -26,8 +24,8 @@ def upsample_mask(
 
     Between the two values of `edge` the result rises from 0 to 1 by smoothstep (3 t² - 2 t³); None leaves it linear.
     With a `guide`, a picture (batch, 1 or 3, height, width) of 0 to 1, edges follow those of the picture: a guided
-    filter fits the mask in windows of 2 `radius` + 1 of its own cells; the smaller `epsilon`, the fainter are the edges
-    it follows. Source: He and Sun, "Fast Guided Filter" (2015). Raises InputError.
+    filter fits the mask in windows of 2 `radius` + 1 of the mask's cells; the smaller `epsilon`, the fainter are the
+    edges it follows. Source: He and Sun, "Fast Guided Filter" (2015). Raises InputError.
     """
     x = floats(mask)
     if x.ndim != 4:
@@ -47,7 +45,7 @@ def upsample_mask(
     low, high = edge
     if not low < high:
         raise InputError(f"edge is two rising values, not {edge!r}")
-    t = F.clip((grown - np.float32(low)) / np.float32(high - low), 0, 1)
+    t = F.clip((grown - low) / (high - low), 0, 1)
     return t * t * (3 - 2 * t)
 
 

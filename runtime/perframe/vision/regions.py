@@ -132,5 +132,5 @@ def _region(
         center = center + _rotated(extent * np.asarray(shift, np.float32), angle)
     if square is not None:
         extent = (F.amax if square == "long" else F.amin)(extent, -1, keepdim=True)
-    extent = F.maximum(extent * grown, np.float32(1))
+    extent = F.maximum(extent * grown, 1.0)
     return F.cat([center, extent, F.unsqueeze(angle, -1)], -1)

@@ -9,11 +9,12 @@ import numpy as np
 
 import perframe.functional as F
 from perframe.errors import InputError
-from perframe.functional.calls import apply_all, function
+from perframe.functional.calls import apply_all, function, known_size
 from perframe.functional.sizes import size_of
 from perframe.functional.tensor import FunctionalTensor
-from perframe.vision.detections import Detections, checked_points, floats, rows_at
+from perframe.vision.detections import Detections, checked_points, each, floats, rows_at
 
+_LEAST_WEIGHT = 1e-30  # so that empty rows are 0, and not NaN
 _MOST = 1024  # candidates that all backends compare at once
 
 
@@ -64,11 +65,11 @@ def best_boxes(
     points = None if detections.points is None else checked_points(detections.points)
     given = Detections(boxes, scores, classes, points)
     if boxes.ndim == 2:
-        given = Detections(*(None if x is None else F.unsqueeze(x, 0) for x in given))
-    clean = F.where(given.scores > np.float32(score_threshold), given.scores, np.float32(-np.inf))
+        given = each(given, lambda x: F.unsqueeze(x, 0))
+    clean = F.where(given.scores > score_threshold, given.scores, -math.inf)
     many = clean.shape[1]
     top = F.topk(clean, min(candidates, many) if isinstance(many, int) else F.minimum(candidates, size_of(clean, 1)))
-    best = Detections(*(None if x is None else rows_at(x, top.indices) for x in given))._replace(scores=top.values)
+    best = each(given, lambda x: rows_at(x, top.indices))._replace(scores=top.values)
     settings = {"picks": count, "iou_threshold": float(iou_threshold), "score_threshold": float(score_threshold)}
     picks, *owners = apply_all("PickBoxes", (best.boxes, best.scores, best.classes), 2 if blend else 1, **settings)
     filled, at = picks >= 0, F.maximum(picks, 0)
@@ -78,24 +79,25 @@ def best_boxes(
         mask = filled
         for _ in range(x.ndim - 2):
             mask = F.unsqueeze(mask, -1)
-        return F.where(mask, rows_at(x, at), np.full((), empty, x.dtype.numpy))
+        rows: FunctionalTensor = F.where(mask, rows_at(x, at), empty)
+        return rows
 
-    kept = Detections(*(None if x is None else taken(x) for x in best))
+    kept = each(best, taken)
     if blend:
         kept = _blended(best, owners[0], count)._replace(scores=kept.scores, classes=kept.classes)
     made = BestBoxes(*kept, taken(top.indices, -1), F.sum(F.to(filled, "int64"), -1))
-    return made if boxes.ndim == 3 else BestBoxes(*(None if x is None else F.squeeze(x, 0) for x in made))
+    return made if boxes.ndim == 3 else BestBoxes._make(None if x is None else F.squeeze(x, 0) for x in made)
 
 
 def _blended(best: Detections, owners: FunctionalTensor, count: int) -> Detections:
     """Return the means of the boxes and the points that belong to each pick, weighted by scores; 0 for empty rows."""
     points = best.points
     numbers = best.boxes if points is None else F.cat([best.boxes, F.flatten(points, 2)], -1)
-    numbers = F.where(F.unsqueeze(owners, -1) >= 0, numbers, np.float32(0))  # what is no candidate may be infinite
+    numbers = F.where(F.unsqueeze(owners, -1) >= 0, numbers, 0.0)  # numbers of other rows may be infinite
     own = F.eq(F.unsqueeze(owners, 1), np.arange(count)[:, None])
-    weights = F.where(own, F.unsqueeze(best.scores, 1), np.float32(0))
-    mean = F.matmul(weights, numbers) / F.maximum(F.sum(weights, -1, keepdim=True), np.float32(1e-30))
-    marks = None if points is None else F.unflatten(mean[..., 4:], -1, tuple(points.shape[2:]))
+    weights = F.where(own, F.unsqueeze(best.scores, 1), 0.0)
+    mean = F.matmul(weights, numbers) / F.maximum(F.sum(weights, -1, keepdim=True), _LEAST_WEIGHT)
+    marks = None if points is None else F.unflatten(mean[..., 4:], -1, (-1, known_size(points, 3, "blend")))
     return best._replace(boxes=mean[..., :4], points=marks)
 
 

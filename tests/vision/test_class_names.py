@@ -43,7 +43,7 @@ def test_nan_comes_last_and_k_may_be_large() -> None:
         ([1, 2, 3], {}, "names no classes: its metadata has no entries"),
         ([1, 2, 3], {"author": "x"}, "metadata has author"),
         ([1, 2, 3], {"names": "{0: 'a', 2: 'b'}"}, "each index"),
-        ([1, 2, 3], {"names": "{'a': 'b'}"}, "no dict"),
+        ([1, 2, 3], {"names": "{'a': 'b'}"}, "not a dict"),
         ([1, 2], {"names": "['a']"}, "1 labels do not fit 2 scores"),
         (np.zeros((2, 2)), {"names": "['a', 'b']"}, "row of one picture"),
         (1.0, {"names": "['a']"}, "scores are"),
