@@ -103,12 +103,13 @@ def test_nothing_above_the_threshold(backend: str, backend_context: Any) -> None
     np.testing.assert_array_equal(made.found, [0, 0])  # type: ignore[call-overload]
 
 
-def test_a_number_of_boxes_that_is_known_when_the_model_runs() -> None:
+def test_a_number_of_boxes_that_is_known_when_the_model_runs(backend: str, backend_context: Any) -> None:
     graph = pf.FunctionalGraph()
     boxes, scores = graph.add_input("float32", ("n", 4), "boxes"), graph.add_input("float32", ("n",), "scores")
     best = best_boxes(Detections(boxes, scores), 6, iou_threshold=0.3, candidates=20)
-    with pf.Worker(graph.compile(best=best.boxes, indices=best.indices)) as worker:
-        for many in (30, 3, 18):
+    model = graph.compile(best=best.boxes, indices=best.indices)
+    with pf.Worker(model, backend, backend_context, strict=True) as worker:  # type: ignore[arg-type]
+        for many in (30, 3, 1500, 18, 1100):
             given = drawn(many)
             worker.schedule(given)
             wanted = suppressed(given, 6, 0.3, 0.0, False, 20)

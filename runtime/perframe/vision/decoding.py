@@ -84,7 +84,7 @@ def decode_yolo(output: Given, head: Literal["v5", "v8", "end2end"] = "v8", *, p
     | head | shape | of |
     |---|---|---|
     | "v8" | (..., 4 + classes, n): center x, center y, width, height, scores | v8, v9, v11, v12 |
-    | "v5" | (..., n, 5 + classes): the same, and the score of any object before those of classes | v5, v6, v7, YOLOX |
+    | "v5" | (..., n, 5 + classes): the same, and the score of any object before those of classes | v5, v6, v7 |
     | "end2end" | (..., n, 6): left, top, right, bottom, score, class | v10, and exports with suppression |
 
     Of each box the best class counts; a single class gives no `classes`. Models of poses have `points` points of three

@@ -39,7 +39,7 @@ def top_labels(scores: ArrayLike, labels: Sequence[str] | Model, k: int = 5) -> 
     """
     values = np.asarray(scores)
     flat = values.reshape(-1)
-    if flat.size != values.shape[-1:][0] if values.ndim else True:
+    if not values.ndim or flat.size != values.shape[-1]:
         raise InputError(f"scores are (classes,) or (1, classes), not {values.shape}: take the row of one picture")
     names = labels_of(labels) if isinstance(labels, Model) else list(labels)
     if len(names) != flat.size:
