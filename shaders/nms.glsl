@@ -22,12 +22,8 @@ vec4 box(int row, int j) {
     vec2 a = vec2(B(at), B(at + 1)), b = vec2(B(at + 2), B(at + 3));
     return centered == 1 ? vec4(a - b / 2.0, a + b / 2.0) : vec4(min(a, b), max(a, b));
 }
-float area(vec2 size) { return size.x * size.y; }
-bool overlap(vec4 a, vec4 b) {
-    float shared_ = area(max(min(a.zw, b.zw) - max(a.xy, b.xy), vec2(0.0)));
-    float one = area(a.zw - a.xy), other = area(b.zw - b.xy), both = one + other - shared_;
-    return shared_ > 0.0 && both > 0.0 && one > 0.0 && other > 0.0 && shared_ / both > (bounded == 1 ? V(0) : 0.0);
-}
+//@ include overlap
+bool overlap(vec4 a, vec4 b) { return overlap(a, b, bounded == 1 ? V(0) : 0.0); }
 #if PART == DECIDE
 ivec4 texel(int row) {
     ivec4 words = ivec4(0, 0, 0, first > 0 ? W_texel(row).w : 0);

@@ -1,19 +1,13 @@
 //@ input R
-//@ input I
-//@ param int inner
-//@ param int count
-//@ param int held
+//@ param int size
 //@ param int part
 //@ param int parts
-//@ param int fresh
+//@ param int kept
 //@ long
-// The first `count` candidates of each part, in order; -1 where a part holds fewer. The last ones, of a single part, are
-// in the output's layout.
+// The indices of the first `kept` elements of each part, in order of their ranks R; -1 where a part has fewer.
 int element(int o) {
-    int row = parts == 1 ? o / inner / count * inner + o % inner : o / (parts * count);
-    int rank = parts == 1 ? o / inner % count : o % count;
-    int begin = parts == 1 ? 0 : o / count % parts * part, end = min(begin + part, held), found = -1;
-    for (int i = begin; i < end; ++i)
-        if (int(R(row * held + i)) == rank) found = fresh == 1 ? i : int(I(row * held + i));
+    int row = o / (parts * kept), rank = o % kept, begin = o / kept % parts * part, found = -1;
+    for (int i = begin; i < min(begin + part, size); ++i)
+        if (int(R(row * size + i)) == rank) found = i;
     return found;
 }

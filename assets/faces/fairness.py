@@ -22,7 +22,7 @@ from perframe.resources import resource
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from assets.faces.pictures import SIDE, TONES, Array, Seen, sample
-from demos.faces.finders import BlazeFace, Found, merged
+from demos.faces.finders import BlazeFace, Found, reader_of
 
 Network = Callable[[Array], tuple[Array, Array]]
 """A picture (SIDE, SIDE, 3) → `regressors` (1, 896, 16) and `classificators` (1, 896, 1)."""
@@ -48,13 +48,14 @@ def by_tone(network: Network, seed: int, pictures: int, scenery: Image.Image) ->
 
 def _measured(network: Network, decoder: BlazeFace, tone: int, seed: int, pictures: int, scenery: Image.Image) -> Tone:
     scores, found, wrong = list[float](), list[bool](), 0
+    read = reader_of(decoder, regressors=(1, 896, 16), classificators=(1, 896, 1))
     for index in range(pictures):
         pixels, seen = sample(np.random.default_rng((seed, index)), scenery, tone)
         regressors, logits = network(pixels)
-        boxes = merged(*decoder.candidates({"regressors": regressors, "classificators": logits}))
+        boxes = read({"regressors": regressors, "classificators": logits})
         sure = 1 / (1 + np.exp(-np.clip(logits[0, :, 0], -60, 60)))
         for one in seen:
-            away = _away(one, decoder.anchors_at / SIDE)
+            away = _away(one, decoder.anchors[:, :2])
             scores.append(float(sure[away <= max(NEAR, away.min())].max()))
             found.append(any(_is_of(box, one) for box in boxes))
         wrong += sum(not any(_is_of(box, one) for one in seen) for box in boxes)

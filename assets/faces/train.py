@@ -27,7 +27,7 @@ from perframe.resources import resource
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from assets.common import training
 from assets.faces.pictures import SIDE, TONES, Seen, sample
-from demos.faces.finders import BlazeFace, merged
+from demos.faces.finders import BlazeFace, reader_of
 
 BATCH, MEASURED = 48, 500
 DRAWN, KEPT = 12, 3000  # new pictures a step, and the newest ones, of which a batch is chosen
@@ -137,12 +137,12 @@ def measure(network: Faces, random: np.random.Generator, scenery: Image.Image) -
     """Compare what is found in new pictures with what is there."""
     there = found = right = 0
     away = list[float]()
-    decoder = BlazeFace(SIDE)
+    read = reader_of(BlazeFace(SIDE), regressors=(1, 896, 16), classificators=(1, 896, 1))
     for _ in range(MEASURED):
         pixels, faces = sample(random, scenery)
         with torch.no_grad():
             regressors, scores = network(torch.from_numpy(pixels)[None])
-        boxes = merged(*decoder.candidates({"regressors": regressors.numpy(), "classificators": scores.numpy()}))
+        boxes = read({"regressors": regressors.numpy(), "classificators": scores.numpy()})
         there, found = there + len(faces), found + len(boxes)
         for face in (seen.face for seen in faces):
             middle, size = np.add(face.box[:2], face.box[2:]) / 2 * SIDE, (face.box[2] - face.box[0]) * SIDE

@@ -15,7 +15,7 @@ from perframe.resources import resource
 from ..common.drawing import Captions
 from ..common.seen import SeenPicture, fitted, source_of
 from ..common.stage import Stage
-from .finders import MOST, Found, finder_of, merged
+from .finders import MOST, Found, faces_of, finder_of, with_faces
 from .party import Party
 
 UNLIMITED = 1e6  # milliseconds
@@ -45,7 +45,7 @@ class FacesView(pf.Script):
         model = pf.load(file)
         self.finder = finder_of(model, str(file))
         self._source = source_of(options, Party)
-        self.worker = pf.Worker(model, stage.backend, stage.worker_ctx)
+        self.worker = pf.Worker(with_faces(model, self.finder), stage.backend, stage.worker_ctx)
         self._converter = pf.TextureConverter(stage.worker_ctx, None if stage.on_cpu else stage.backend)
         self._input = pf.Tensor.empty(self.finder.shape, "float32")
         self._results = [Result(SeenPicture(ctx)) for _ in range(2)]  # the one on show, and the next one
@@ -81,7 +81,7 @@ class FacesView(pf.Script):
         mapping = self.finder.transform.mapping(result.picture.size, self.finder.shape)
         result.faces = [
             Found(face.sure, mapping.boxes_to_picture(face.box), mapping.to_picture(face.points))
-            for face in merged(*self.finder.candidates(values))
+            for face in faces_of(values)
         ]
         self._results.reverse()
 

@@ -28,13 +28,16 @@ def found_in(file: Any, pixels: np.ndarray, backend: str = "cpu", ctx: Any = Non
     finders = part("finders")
     model = pf.load(file)
     finder = finders.finder_of(model, str(file))
+    model = finders.with_faces(model, finder)
     given = pf.TextureConverter().to_tensor(pixels, pf.Tensor.empty(finder.shape), finder.transform)
     with pf.Worker(model, backend, ctx, strict=True) as worker:
         worker.schedule(given)
         outputs = {name: worker.peek_output(name).download_to_array() for name in model.output_names}
     mapping = finder.transform.mapping((pixels.shape[1], pixels.shape[0]), finder.shape)
-    faces = finders.merged(*finder.candidates(outputs))
-    return [finders.Found(one.sure, mapping.boxes_to_picture(one.box), mapping.to_picture(one.points)) for one in faces]
+    return [
+        finders.Found(one.sure, mapping.boxes_to_picture(one.box), mapping.to_picture(one.points))
+        for one in finders.faces_of(outputs)
+    ]
 
 
 def test_our_own_network_finds_the_friends(backend: str, backend_context: Any) -> None:
@@ -52,16 +55,21 @@ def test_our_own_network_finds_the_friends(backend: str, backend_context: Any) -
     assert right >= 0.9 * there
 
 
+def faces_from(finder: Any, **outputs: np.ndarray) -> list[Any]:
+    """The faces in a network's outputs."""
+    read = part("finders").reader_of(finder, **{name: values.shape for name, values in outputs.items()})
+    return read(outputs)  # type: ignore[no-any-return]
+
+
 def test_a_blazeface_counts_from_its_anchors() -> None:
-    finders = part("finders")
     regressors, scores = np.zeros((1, 896, 16), np.float32), np.full((1, 896, 1), -9, np.float32)
     anchor = 2 * (16 * 3 + 5)  # the first of two in column 5 of row 3: its middle is (44, 28)
     regressors[0, anchor] = [4, -2, 20, 10, *range(12)]
     scores[0, anchor : anchor + 2, 0] = 5, -5
-    sure, boxes, points = finders.BlazeFace(128).candidates({"a": scores, "b": regressors})
-    np.testing.assert_allclose(sure, [1 / (1 + np.exp(-5))], rtol=1e-6)
-    np.testing.assert_allclose(boxes, [[38, 21, 58, 31]])
-    np.testing.assert_allclose(points[0], np.arange(12).reshape(6, 2) + np.array((44, 28)))
+    (face,) = faces_from(part("finders").BlazeFace(128), a=scores, b=regressors)
+    np.testing.assert_allclose(face.sure, 1 / (1 + np.exp(-5)), rtol=1e-6)
+    np.testing.assert_allclose(face.box, [38, 21, 58, 31], rtol=1e-6)
+    np.testing.assert_allclose(face.points, np.arange(12).reshape(6, 2) + np.array((44, 28)), rtol=1e-6)
 
 
 def test_an_ultraface_gives_corners_or_counts_from_its_anchors() -> None:
@@ -73,18 +81,21 @@ def test_an_ultraface_gives_corners_or_counts_from_its_anchors() -> None:
     raw[0, 0] = [1, 0, -1, 0]  # no corners
     middle, size = np.array([7.5 * 16 + 0.5 * 48, 4.5 * 16 - 0.5 * 48]), np.array([48, 96])
     wanted = np.concatenate([middle - size / 2, middle + size / 2])
-    np.testing.assert_allclose(finder.candidates({"a": scores, "b": raw})[1], [wanted], atol=1e-3)
-    corners = np.tile(wanted / (320, 240, 320, 240), (1, 4420, 1))
-    sure, boxes, points = finder.candidates({"a": scores, "b": corners})
-    np.testing.assert_allclose(boxes, [wanted], atol=1e-3)
-    assert sure == [np.float32(0.9)] and points.shape == (1, 0, 2)
+    corners = np.tile(wanted / (320, 240, 320, 240), (1, 4420, 1)).astype(np.float32)
+    for boxes in (raw, corners):
+        (face,) = faces_from(finder, a=scores, b=boxes)
+        np.testing.assert_allclose(face.box, wanted, atol=1e-3)
+        assert face.sure == np.float32(0.9) and face.points.shape == (0, 2)
 
 
 def test_boxes_that_overlap_are_one_face() -> None:
-    boxes = np.array([[0, 0, 10, 10], [2, 0, 12, 10], [30, 0, 40, 10]], float)
-    faces = part("finders").merged(np.array([0.9, 0.8, 0.95]), boxes, np.zeros((3, 6, 2)))
-    assert [face.sure for face in faces] == [0.95, 0.9]
-    np.testing.assert_allclose(faces[1].box, [2 * 0.8 / 1.7, 0, 10 + 2 * 0.8 / 1.7, 10])
+    size, shares = np.array((320, 240, 320, 240)), np.zeros((1, 3, 4), np.float32)
+    shares[0] = np.array([[0, 0, 10, 10], [2, 0, 12, 10], [30, 0, 40, 10]]) / size
+    scores = np.zeros((1, 3, 2), np.float32)
+    scores[0, :, 1] = 0.9, 0.8, 0.95
+    faces = faces_from(part("finders").UltraFace((1, 3, 240, 320), False), a=scores, b=shares)
+    np.testing.assert_allclose([face.sure for face in faces], [0.95, 0.9])
+    np.testing.assert_allclose(faces[1].box, [2 * 0.8 / 1.7, 0, 10 + 2 * 0.8 / 1.7, 10], rtol=1e-5, atol=1e-4)
 
 
 def test_other_files_are_refused(tmp_path: Path, capsys: Any) -> None:

@@ -21,7 +21,7 @@ def scores() -> np.ndarray:
     """The score of each friend at each of TIMES: the highest of the anchors in the middle of the face."""
     load_demo("faces")
     party_module, finders = import_module("perframe_demos.faces.party"), import_module("perframe_demos.faces.finders")
-    party, anchors = party_module.Party((960, 540)), finders.BlazeFace(128).anchors_at
+    party, anchors = party_module.Party((960, 540)), 128 * finders.BlazeFace(128).anchors[:, :2]
     found = []
     with pf.Worker("faces") as worker:
         for time in TIMES:

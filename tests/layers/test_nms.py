@@ -40,7 +40,7 @@ CASES = [
     nms(boxes=131, most=37, least=0.0),
     nms(boxes=96, most=96, overlap=0.99, least=None),  # a whole block stays
     nms(batch=2, classes=3, boxes=397, most=50, overlap=0.2, center_point_box=1),
-    nms(boxes=1201, classes=1, most=2000, overlap=0.3),  # too many to count their ranks: a bitonic sort
+    nms(boxes=1201, classes=1, most=2000, overlap=0.3),  # too many to count their ranks: runs are merged
     nms(batch=0),
     nms(classes=0),
 ]

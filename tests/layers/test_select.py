@@ -93,6 +93,9 @@ CASES += [
         (ties(3, 1), 1, 1),
         (draw(2, 1025), 1, 5),
         (ties(2, 1500, 2), 1, 1500),
+        (ties(3, 1217, 2), 1, 70),
+        (ties(1, 4097, dtype=np.int32), 1, 300),
+        (ties(2, 1100), 0, 2),
         (ties(5, 9, dtype=np.int32), 1, 4),
         (ties(5, 9, dtype=np.int64), 0, 4),
         (np.abs(ties(5, 9)).astype(np.uint64), 1, 4),
@@ -109,6 +112,14 @@ CASES += [
         [np.array([[1, np.nan, 3, np.nan, 2]], np.float32), ints(3)],
         outputs=2,
         reference=lambda x, k: [np.array([[np.nan, np.nan, 3]], np.float32), np.array([[1, 3, 2]])],
+    ),
+    Case(
+        "NaN in a long row",
+        "TopK",
+        [np.where(np.arange(2000) % 700 == 699, np.nan, -np.arange(2000)).astype(np.float32), ints(4)],
+        {"axis": 0},
+        outputs=2,
+        reference=lambda x, k: [np.array([np.nan, np.nan, 0, -1], np.float32), np.array([699, 1399, 0, 1])],
     ),
 ]
 

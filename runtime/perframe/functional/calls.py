@@ -26,6 +26,7 @@ _calling: ContextVar[str] = ContextVar("calling", default="")
 def function(body: Callable[P, R]) -> Callable[P, R]:
     """Make a function of the public interface: errors show its call, under its name without a trailing underscore."""
     name = body.__name__.removesuffix("_")
+    title = f"pf.{body.__module__.split('.')[1]}.{name}"
     names = inspect.signature(body)
 
     @functools.wraps(body)
@@ -38,12 +39,12 @@ def function(body: Callable[P, R]) -> Callable[P, R]:
             # some return their input; it may get other items later, and the result may not
             return made.fixed() if isinstance(made, FunctionalTensor) else made  # type: ignore[return-value]
         except (InferenceError, InputError) as error:
-            raise type(error)(f"{_call(name, names, given, named)}: {error}") from None
+            raise type(error)(f"{_call(title, names, given, named)}: {error}") from None
         except PerframeError:
             raise
         except Exception as error:  # an argument may be anything
             said = f"{type(error).__name__}: {error}"
-            raise InputError(f"{_call(name, names, given, named)}: malformed arguments ({said})") from error
+            raise InputError(f"{_call(title, names, given, named)}: malformed arguments ({said})") from error
         finally:
             _calling.reset(token)
 
@@ -51,10 +52,10 @@ def function(body: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def _call(name: str, names: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any]) -> str:
+def _call(title: str, names: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any]) -> str:
     """Return a call as text. Raises TypeError if the function has no such parameters."""
     bound = names.bind(*given, **named).arguments
-    return f"pf.functional.{name}({', '.join(f'{key}={_shown(value)}' for key, value in bound.items())})"
+    return f"{title}({', '.join(f'{key}={_shown(value)}' for key, value in bound.items())})"
 
 
 def _shown(value: Any) -> str:

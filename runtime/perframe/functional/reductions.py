@@ -263,7 +263,9 @@ def min_(input: Given, dim: int | Given | None = None, keepdim: bool = False) ->
 
 
 @function
-def topk(input: Given, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesAndIndices:
+def topk(
+    input: Given, k: int | FunctionalTensor, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> ValuesAndIndices:
     """Return the k largest (or smallest) elements along a dim in order, and their indices."""
     x = to_tensor(input)
     count = k if isinstance(k, FunctionalTensor) else ints(int(k))

@@ -34,7 +34,7 @@ LAYERS = {
     "move": (
         "Copy DepthToSpace Expand Flatten Identity Reshape Slice SpaceToDepth Split Squeeze Tile Transpose Unsqueeze"
     ),
-    "nms": "SuppressNonMaxima",
+    "nms": "PickBoxes SuppressNonMaxima",
     "norm": "LRN LogSoftmax Softmax",
     "packed": "PackedGather PackedMatMul",
     "pad": "Pad",

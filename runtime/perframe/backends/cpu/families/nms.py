@@ -7,17 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from perframe.backends.cpu.kernels.fields import NMS
+from perframe.backends.cpu.kernels.fields import NMS, PICK
 from perframe.backends.cpu.kernels.sizes import BOX_BLOCK
 from perframe.backends.cpu.lowering.lowering import all_float32, sharing, step
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.layers.nms import Suppression
+from perframe.layers.nms import Picking, Suppression
 from perframe.tensor import DataType
 
 
-def compute(layer: LayerLike, form: Suppression, inputs: Sequence[Any], outputs: Sequence[Operand]) -> list[Any]:
+def compute(
+    layer: LayerLike, form: Suppression | Picking, inputs: Sequence[Any], outputs: Sequence[Operand]
+) -> list[Any]:
+    """Compute with NumPy what the layer declares."""
+    return _picks(form, inputs) if isinstance(form, Picking) else _table(form, inputs)
+
+
+def _table(form: Suppression, inputs: Sequence[Any]) -> list[Any]:
     """Return rows (batch, class, box) of the chosen boxes, class by class and the best first. The other rows of a class
     are -1.
     """
@@ -34,6 +41,25 @@ def compute(layer: LayerLike, form: Suppression, inputs: Sequence[Any], outputs:
     return [table]
 
 
+def _picks(form: Picking, inputs: Sequence[Any]) -> list[Any]:
+    """Return the picks of each batch, and the number of the pick to which each box belongs; -1 for none."""
+    boxes, scores, classes = inputs
+    picks, owners = (np.full((form.batch, size), -1, np.int64) for size in (form.picks, form.boxes))
+    for batch, corners in enumerate(boxes):
+        low, high = _edges(corners, False)
+        labels = np.zeros(form.boxes, np.int64) if classes is None else classes[batch]
+        left = np.flatnonzero(scores[batch] > np.float32(form.least))
+        for pick in range(form.picks):
+            if not left.size:
+                break
+            best = left[0]
+            met = _overlapping(low, high, best, left, np.float32(form.most)) & (labels[left] == labels[best])
+            met[0] = True
+            picks[batch, pick], owners[batch, left[met]] = best, pick
+            left = left[~met]
+    return [picks, owners]
+
+
 def _number(value: Any, missing: Any) -> Any:
     return missing if value is None or not value.size else value.reshape(-1)[0]
 
@@ -48,24 +74,34 @@ def _edges(boxes: Any, centered: bool) -> tuple[Any, Any]:
 
 def _best(edges: tuple[Any, Any], order: Any, limit: int, threshold: Any) -> list[int]:
     """Choose the best box, drop the boxes that overlap it, and repeat."""
-    low, high = edges
-    area = np.prod(high - low, axis=1)
     chosen: list[int] = []
     while order.size and len(chosen) < limit:
         best, order = int(order[0]), order[1:]
         chosen.append(best)
-        sides = np.minimum(high[best], high[order]) - np.maximum(low[best], low[order])
-        common = np.prod(np.maximum(sides, 0), axis=1)
-        union = area[best] + area[order] - common
-        real = (common > 0) & (union > 0) & (area[order] > 0) & (area[best] > 0)
-        order = order[~(real & (common / np.where(real, union, 1) > threshold))]
+        order = order[~_overlapping(*edges, best, order, threshold)]
     return chosen
 
 
+def _overlapping(low: Any, high: Any, best: int, others: Any, threshold: Any) -> Any:
+    """Return which boxes overlap one by more than the threshold."""
+    area = np.prod(high - low, axis=1)
+    sides = np.minimum(high[best], high[others]) - np.maximum(low[best], low[others])
+    common = np.prod(np.maximum(sides, 0), axis=1)
+    union = area[best] + area[others] - common
+    real = (common > 0) & (union > 0) & (area[others] > 0) & (area[best] > 0)
+    return real & (common / np.where(real, union, 1) > threshold)
+
+
 def lower(
-    layer: LayerLike, form: Suppression, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+    layer: LayerLike,
+    form: Suppression | Picking,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
 ) -> list[NativeStep] | None:
     """A native step for float32."""
+    if isinstance(form, Picking):
+        return _pick_step(layer, form, inputs, outputs, scratch)
     boxes, scores, _, overlap, least = inputs
     if boxes is None or scores is None or not all_float32([boxes, scores, overlap, least]):
         return None
@@ -90,3 +126,23 @@ def lower(
     )
     grain = sharing(rows, 64 * rows * form.boxes)  # a box costs some comparisons, and its way through the heap
     return [step(layer, "nms", operands, numbers, rows, grain=grain)]
+
+
+def _pick_step(
+    layer: LayerLike, form: Picking, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    boxes, scores, classes = inputs
+    is_int64 = classes is None or classes.dtype is DataType.INT64
+    if boxes is None or scores is None or not all_float32([boxes, scores]) or not is_int64:
+        return None
+    operands = PICK.operands(
+        boxes=boxes,
+        scores=scores,
+        classes=classes or scores,
+        limits=Operand.stored(np.array([form.most, form.least], np.float32)),
+        out=outputs[0],
+        owners=outputs[1] if len(outputs) > 1 else scratch((form.batch, form.boxes), DataType.INT64),
+    )
+    numbers = PICK.numbers(box_count=form.boxes, picks=form.picks, has_classes=int(classes is not None))
+    grain = sharing(form.batch, 8 * form.batch * form.boxes * form.picks)  # a comparison of two boxes costs 8 copies
+    return [step(layer, "nms.pick", operands, numbers, form.batch, grain=grain)]

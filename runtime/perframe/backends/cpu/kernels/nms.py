@@ -6,7 +6,7 @@ from typing import Any
 
 from numba import float32, int64
 
-from perframe.backends.cpu.kernels.fields import NMS
+from perframe.backends.cpu.kernels.fields import NMS, PICK
 from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import float_to_bits, floats, int64s, product
 from perframe.backends.cpu.kernels.sizes import BOX_BLOCK, LANES
@@ -20,7 +20,7 @@ from perframe.backends.cpu.kernels.vector import (
     subtract,
 )
 
-field = NMS.at
+field, of_pick = NMS.at, PICK.at
 
 # a block of chosen boxes: the low y of all, their low x, high y, high x, and areas
 LOW_Y, LOW_X, HIGH_Y, HIGH_X, AREA = (index * BOX_BLOCK for index in range(5))
@@ -144,5 +144,51 @@ def build() -> Any:
                 chosen += 1
             for i in range((item * picks + chosen) * 3, (item + 1) * picks * 3):
                 out[i] = -1
+
+    return kernel
+
+
+@inline
+def _overlap(boxes, one, other, threshold):
+    """Whether two boxes overlap by more than the threshold."""
+    low_y, low_x, high_y, high_x = _edges(boxes, one * 4, False)
+    top, left, bottom, right = _edges(boxes, other * 4, False)
+    height = max(min(high_y, bottom) - max(low_y, top), float32(0))
+    width = max(min(high_x, right) - max(low_x, left), float32(0))
+    common, area = product(height, width), product(high_y - low_y, high_x - low_x)
+    area_of_other = product(bottom - top, right - left)
+    union = area + area_of_other - common
+    real = (common > 0) & (union > 0) & (area > 0) & (area_of_other > 0)
+    return real & (common / union > threshold)
+
+
+def pick() -> Any:
+    """Items are batches."""
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        boxes, scores, classes = floats(n[of_pick.boxes]), floats(n[of_pick.scores]), int64s(n[of_pick.classes])
+        picked, owners = int64s(n[of_pick.out]), int64s(n[of_pick.owners])
+        count, picks, labelled = n[of_pick.box_count], n[of_pick.picks], n[of_pick.has_classes] != 0
+        limits = floats(n[of_pick.limits])
+        most, least = limits[0], limits[1]
+        for item in range(begin, end):
+            first, out, chosen = item * count, item * picks, 0
+            for box in range(first, first + count):
+                owner = -1
+                if scores[box] > least:
+                    for number in range(chosen):
+                        better = first + picked[out + number]
+                        same = not labelled or classes[better] == classes[box]
+                        if same and _overlap(boxes, better, box, most):
+                            owner = number
+                            break
+                    if owner < 0 and chosen < picks:
+                        picked[out + chosen] = box - first
+                        owner = chosen
+                        chosen += 1
+                owners[box] = owner
+            for number in range(out + chosen, out + picks):
+                picked[number] = -1
 
     return kernel

@@ -1,5 +1,5 @@
 """Non-maximum suppression on GL: candidates are sorted, and then thinned out block by block. In a block they suppress
-one another, and then those behind it.
+one another, and then those behind it. For boxes that come in order all pairs are compared at once, a bit each.
 """
 
 from __future__ import annotations
@@ -11,15 +11,45 @@ from perframe.backends.gl.families.select import first_indices
 from perframe.backends.gl.lowering.steps import Binding, Call, Tools
 from perframe.backends.operand import Operand
 from perframe.layers.cumulative import Cumulation
-from perframe.layers.nms import Suppression
+from perframe.layers.nms import Picking, Suppression
 from perframe.layers.select import Selection
 from perframe.tensor import DataType
 
 # One invocation compares this many boxes with each other. With a bit each they fill three of a texel's four words.
 _BLOCK = 96
+_MOST_IN_ORDER = 1024  # boxes whose pairs are compared at once; a texel has the bits of _IN_TEXEL boxes
+_IN_TEXEL = 128
 
 
-def lower(call: Call[Suppression], tools: Tools) -> list[Binding]:
+def supports(call: Call[Suppression | Picking]) -> str | None:
+    """Supports boxes in order up to a number, and any boxes that are sorted here."""
+    if isinstance(call.form, Picking) and call.form.boxes > _MOST_IN_ORDER:
+        return f"{call.form.boxes} boxes in order are more than {_MOST_IN_ORDER}: select the best of them before"
+    return None
+
+
+def lower(call: Call[Any], tools: Tools) -> list[Binding]:
+    """The kernels of the layer's form."""
+    return _pick(call, tools) if isinstance(call.form, Picking) else _suppress(call, tools)
+
+
+def _pick(call: Call[Picking], tools: Tools) -> list[Binding]:
+    """The overlaps of each two boxes, then the picks, and then the boxes' picks if they are read."""
+    form, classes = call.form, call.optional(2)
+    words = -(-form.boxes // _IN_TEXEL)
+    pairs = tools.scratch((form.batch, form.boxes, words * 4), DataType.INT32)
+    given = {"B": call.x, "S": call.input(1), "C": classes or call.input(1)}
+    bindings = [
+        call.bind("nms_pairs", given, pairs, {"words": words, "labelled": classes is not None}),
+        call.bind("nms_picks", {"S": call.input(1), "M": pairs}, call.y, {"words": words}),
+    ]
+    if len(call.outputs) > 1:
+        given = {"S": call.input(1), "P": call.y, "M": pairs}
+        bindings.append(call.bind("nms_owners", given, call.outputs[1], {"words": words}))
+    return bindings
+
+
+def _suppress(call: Call[Suppression], tools: Tools) -> list[Binding]:
     """Two kernels a block. Then the candidates that are left are counted, and the counts give each its row in the
     table.
     """

@@ -1,6 +1,4 @@
-"""Selection along an axis on GL. Short rows are ranked by counting. Long ones are ranked in parts, if few elements are
-wanted, and else sorted by a bitonic sort of indices.
-"""
+"""Selection along an axis on GL. Short rows are ranked by counting, and long ones in parts that are merged."""
 
 from __future__ import annotations
 
@@ -9,11 +7,10 @@ from collections.abc import Callable
 from perframe.backends.gl.lowering.steps import ALL_DTYPES, RUN, Binding, Call, Tools, kind_of
 from perframe.backends.gl.lowering.together import share
 from perframe.backends.operand import Operand
-from perframe.ir.sizes.size import specialized
 from perframe.layers.select import Selection
 from perframe.tensor import DataType
 
-LEAST_PART, MOST_PART = 64, 512  # elements; longer parts take more comparisons than a sort of the whole row
+_PART = 64  # elements whose ranks are counted; more are merged
 DTYPES = ALL_DTYPES  # elements are only compared and moved
 
 
@@ -50,28 +47,28 @@ def _top(call: Call[Selection], tools: Tools) -> list[Binding]:
 
 def first_indices(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]:
     """The indices of the first `count` elements of each row, in order."""
-    if call.form.size <= RUN:
-        return _count(call, order, tools)
-    few = max(LEAST_PART, 4 * call.form.count) <= MOST_PART
-    return _by_parts(call, order, tools) if few else _bitonic(call, order, tools)
+    return (_count if call.form.size <= RUN else _merge)(call, order, tools)
 
 
-def _by_parts(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]:
-    """The first `count` of each part of a row are candidates. These are parted again until one part is left."""
-    form, bindings = call.form, list[Binding]()
-    rows, held, part = form.outer * form.inner, form.size, max(LEAST_PART, 4 * form.count)
-    found, defines = order, {"T": kind_of(call.x.dtype)}
-    while True:
-        parts = -(-held // part)
-        params = {"held": held, "part": part, "fresh": not bindings}
-        ranks = tools.scratch((rows * held,), DataType.INT32)
-        bindings.append(call.bind("select_rank_in_part", {"X": call.x, "I": found}, ranks, params, defines))
-        target = order if parts == 1 else tools.scratch((rows * parts * form.count,), DataType.INT32)
-        params |= {"parts": parts}
-        bindings.append(call.bind("select_candidates", {"R": ranks, "I": found}, target, params))
-        if parts == 1:
-            return bindings
-        found, held = target, parts * form.count
+def _merge(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]:
+    """The first `count` of each part of a row, by their ranks. Then each two neighbors are merged until one is left."""
+    form, defines = call.form, {"T": kind_of(call.x.dtype)}
+    rows, run, span, parts = form.outer * form.inner, min(form.count, _PART), _PART, -(-form.size // _PART)
+    ranks, found = (
+        tools.scratch((rows * form.size,), DataType.INT32),
+        tools.scratch((rows * parts * run,), DataType.INT32),
+    )
+    bindings = [
+        call.bind("select_rank_in_part", {"X": call.x}, ranks, {"part": _PART}, defines),
+        call.bind("select_candidates", {"R": ranks}, found, {"part": _PART, "parts": parts, "kept": run}),
+    ]
+    while parts > 1:
+        is_last, kept = parts <= 2, min(form.count, 2 * run)
+        target = order if is_last else tools.scratch((rows * -(-parts // 2) * kept,), DataType.INT32)
+        params = {"run": run, "span": span, "parts": parts, "kept": form.count if is_last else kept, "last": is_last}
+        bindings.append(call.bind("select_merge", {"X": call.x, "I": found}, target, params, defines))
+        found, run, span, parts = target, kept, 2 * span, -(-parts // 2)
+    return bindings
 
 
 def _count(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]:
@@ -81,25 +78,6 @@ def _count(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]
         call.bind("select_rank", {"X": call.x}, ranks, defines={"T": kind_of(call.x.dtype)}),
         call.bind("select_find", {"R": ranks}, order),
     ]
-
-
-def _bitonic(call: Call[Selection], order: Operand, tools: Tools) -> list[Binding]:
-    """Batcher's sorting network on indices. Each pass reads the result of the one before."""
-    form = call.form
-    padded = 1 << (specialized(form.size) - 1).bit_length()
-    shape, defines = (form.outer * form.inner * padded,), {"T": kind_of(call.x.dtype)}
-    ends = [tools.scratch(shape, DataType.INT32) for _ in range(2)]
-    bindings, block = list[Binding](), 2
-    while block <= padded:
-        reach = block // 2
-        while reach:
-            source, target = ends[len(bindings) % 2], ends[(len(bindings) + 1) % 2]
-            params = {"padded": padded, "block": block, "reach": reach, "fresh": not bindings}
-            bindings.append(call.bind("select_sort", {"X": call.x, "I": source}, target, params, defines))
-            reach //= 2
-        block *= 2
-    sorted_ = ends[len(bindings) % 2]
-    return [*bindings, call.bind("select_first", {"I": sorted_}, order, {"padded": padded})]
 
 
 _LOWER: dict[str, Callable[[Call[Selection], Tools], list[Binding]]] = {
