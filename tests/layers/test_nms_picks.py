@@ -69,6 +69,7 @@ def made(boxes: Any, scores: Any, classes: Any, backend: str, context: Any, **se
         (2, 129, 2, 200, 0.5, 0.0),
         (1, 1, 0, 3, 0.5, 0.5),
         (1, 1024, 0, 33, 0.6, -1.0),
+        (2, 400, 0, 300, 0.4, 0.0),  # picks in each of a row's texels of bits
         (2, 260, 0, 7, 0.05, 2.0),
         (0, 5, 0, 2, 0.5, 0.0),
         (1, 0, 0, 2, 0.5, 0.0),

@@ -93,17 +93,22 @@ def decode_yolo(output: Given, head: Literal["v5", "v8", "end2end"] = "v8", *, p
     x = floats(output)
     if head not in ("v5", "v8", "end2end") or x.ndim < 2:
         raise InputError(f"head is v5, v8 or end2end, and the output has two dims or more; not {head!r} and {x.shape}")
-    x = F.swapaxes(x, -1, -2) if head == "v8" else x
-    first, numbers = {"v8": 4, "v5": 5, "end2end": 4}[head], known_size(x, x.ndim - 1, "decode_yolo")
+    axis = -2 if head == "v8" else -1
+    first, numbers = {"v8": 4, "v5": 5, "end2end": 4}[head], known_size(x, x.ndim + axis, "decode_yolo")
     classes = 2 if head == "end2end" else numbers - first - 3 * points
     if classes < 1 or points < 0 or (head == "end2end" and numbers != 6 + 3 * points):
         raise InputError(f"{x.shape} does not fit a {head} head with {points} points: a box has {numbers} numbers")
-    found = x[..., first : first + classes]
-    marks = F.unflatten(x[..., numbers - 3 * points :], -1, (points, 3)) if points else None
+
+    def rows(begin: int, length: int) -> FunctionalTensor:
+        """Return some numbers of each box, as (..., n, length)."""
+        part = F.narrow(x, axis, begin, length)
+        return F.swapaxes(part, -1, -2) if head == "v8" else part
+
+    marks = F.unflatten(rows(numbers - 3 * points, 3 * points), -1, (points, 3)) if points else None
     if head == "end2end":
-        return Detections(x[..., :4], found[..., 0], F.to(F.round(found[..., 1]), "int64"), marks)
-    best, labels = best_class(found)
-    return Detections(from_centers(x), best * x[..., 4] if head == "v5" else best, labels, marks)
+        return Detections(rows(0, 4), rows(4, 1)[..., 0], F.to(F.round(rows(5, 1)[..., 0]), "int64"), marks)
+    best, labels = best_class(F.narrow(x, axis, first, classes), axis)
+    return Detections(from_centers(rows(0, 4)), best * x[..., 4] if head == "v5" else best, labels, marks)
 
 
 @function

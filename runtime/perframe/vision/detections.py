@@ -62,11 +62,11 @@ def from_centers(x: FunctionalTensor) -> FunctionalTensor:
     return F.cat([middle - half, middle + half], -1)
 
 
-def best_class(scores: FunctionalTensor) -> tuple[FunctionalTensor, FunctionalTensor | None]:
-    """Return the best of the scores (..., n, classes) of each box, and its class; None if there is one class only."""
-    if scores.shape[-1] == 1:
-        return scores[..., 0], None
-    best = F.max(scores, -1)
+def best_class(scores: FunctionalTensor, axis: int = -1) -> tuple[FunctionalTensor, FunctionalTensor | None]:
+    """Return the best of each box's scores along an axis, and its class; None if there is one class only."""
+    if scores.shape[axis] == 1:
+        return F.squeeze(scores, axis), None
+    best = F.max(scores, axis)
     return best.values, best.indices
 
 
