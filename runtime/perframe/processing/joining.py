@@ -32,7 +32,7 @@ _GAPS_A_SECOND = 50  # a hole in the sound that is shorter than 1/50 s is a cloc
 
 
 @dataclass(frozen=True)
-class Sound:
+class Soundtrack:
     """The sound that comes along, by the clock of its file."""
 
     path: Path
@@ -42,7 +42,7 @@ class Sound:
     """Where the pictures end, if it is before the film's end."""
 
 
-def join(parts: Sequence[tuple[Fraction, Path]], out: Path, sound: Sound | None) -> None:
+def join(parts: Sequence[tuple[Fraction, Path]], out: Path, sound: Soundtrack | None) -> None:
     """Write a video of parts, each with the time in seconds at which it begins. Raises InputError."""
     for copies in (True, False) if sound is not None else (True,):
         try:
@@ -57,7 +57,7 @@ def join(parts: Sequence[tuple[Fraction, Path]], out: Path, sound: Sound | None)
             raise InputError(f"{str(out)!r} cannot be written: {error}") from error
 
 
-def _join(parts: Sequence[tuple[Fraction, Path]], suffix: str, sound: Sound | None, copies: bool, beside: Path) -> None:
+def _join(parts: Sequence[tuple[Fraction, Path]], suffix: str, sound: Soundtrack | None, copies: bool, beside: Path) -> None:
     av = require_av("writing a video")
     with ExitStack() as stack:
         target = stack.enter_context(av.open(f"file:{beside}", "w"))
@@ -83,7 +83,7 @@ def _pictures(av: Any, parts: Sequence[tuple[Fraction, Path]], stream: Any, shif
 
 
 def _tracks(
-    av: Any, stack: ExitStack, target: Any, suffix: str, sound: Sound, copies: bool
+    av: Any, stack: ExitStack, target: Any, suffix: str, sound: Soundtrack, copies: bool
 ) -> tuple[Fraction, list[Iterator[Stamped]]]:
     """Return the delay of all pictures in seconds, and the packets of each track of sound."""
     with _opened(av, sound.path) as file:

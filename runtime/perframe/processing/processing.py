@@ -21,7 +21,7 @@ from perframe.media.feeds import Feed
 from perframe.media.picture import PICTURES, expanded, remove_unfinished, write_whole
 from perframe.media.source import open_feed
 from perframe.media.videos import VideoFeed
-from perframe.processing.joining import Sound, join
+from perframe.processing.joining import Soundtrack, join
 from perframe.processing.processes import run_here, run_on_ray, run_processes
 from perframe.processing.settings import Chunk, Settings, difference, split_script
 
@@ -283,7 +283,7 @@ def _clear(work: Path) -> None:
         path.unlink()
 
 
-def _sound_of(feed: Feed, settings: Settings, total: int) -> Sound | None:
+def _sound_of(feed: Feed, settings: Settings, total: int) -> Soundtrack | None:
     """The sound that comes along: that of a film which keeps its times."""
     if not isinstance(feed, VideoFeed):
         return None
@@ -293,4 +293,4 @@ def _sound_of(feed: Feed, settings: Settings, total: int) -> Sound | None:
         )
         return None
     end = None if total == feed.count else feed.begin + feed.time_of(total)
-    return Sound(feed.path, feed.begin, end)
+    return Soundtrack(feed.path, feed.begin, end)
