@@ -133,8 +133,10 @@ def reader_of(finder: Finder, **shapes: tuple[int, ...]) -> Callable[[dict[str, 
 def _compiled(graph: pf.FunctionalGraph, finder: Finder, outputs: Outputs) -> pf.Model:
     found = finder.detections(outputs)
     best = best_boxes(found, MOST, iou_threshold=SAME, score_threshold=finder.sure, blend=True, candidates=CANDIDATES)
-    points = {} if best.points is None else {"points": best.points[0]}
-    return graph.compile(boxes=best.boxes[0], scores=best.scores[0], found=best.found[0], **points)
+    graph.add_outputs(boxes=best.boxes[0], scores=best.scores[0], found=best.found[0])
+    if best.points is not None:
+        graph.add_output(best.points[0], "points")
+    return graph.compile()
 
 
 def faces_of(values: dict[str, Array]) -> list[Found]:

@@ -57,7 +57,9 @@ def join(parts: Sequence[tuple[Fraction, Path]], out: Path, sound: Soundtrack | 
             raise InputError(f"{str(out)!r} cannot be written: {error}") from error
 
 
-def _join(parts: Sequence[tuple[Fraction, Path]], suffix: str, sound: Soundtrack | None, copies: bool, beside: Path) -> None:
+def _join(
+    parts: Sequence[tuple[Fraction, Path]], suffix: str, sound: Soundtrack | None, copies: bool, beside: Path
+) -> None:
     av = require_av("writing a video")
     with ExitStack() as stack:
         target = stack.enter_context(av.open(f"file:{beside}", "w"))
