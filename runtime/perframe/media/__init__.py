@@ -18,3 +18,4 @@ from perframe.media.source import open_source as open_source
 from perframe.media.surfaces import SurfaceTexture as SurfaceTexture
 from perframe.media.video_sink import VideoSink as VideoSink
 from perframe.media.video_sink import open_sink as open_sink
+from perframe.media.virtual_camera import VirtualCameraSink as VirtualCameraSink

@@ -52,14 +52,14 @@ class Sink(ABC):
             self.abandon()
 
 
-class FileSink(Sink):
+class ThreadedSink(Sink):
     """A sink whose thread calls `_store` for each picture, then `_close`, or `_undo` if that is not to be."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = expanded(path)
-        if not self.path.absolute().parent.is_dir():
-            raise InputError(f"{str(self.path)!r} cannot be written: there is no folder {str(self.path.parent)!r}")
-        self.name = repr(str(self.path))
+    keeps_all = True
+    """Whether `write` waits where the thread is behind. Otherwise the oldest picture is left out."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
         self._changed = Condition()
         self._waiting: deque[Picture] = deque()
         self._written = 0
@@ -82,7 +82,10 @@ class FileSink(Sink):
                 self._thread = Thread(target=self._work, name=f"perframe-media {self.name}", daemon=True)
                 self._thread.start()
             while len(self._waiting) >= _BEHIND and self._error is None:
-                self._changed.wait()
+                if self.keeps_all:
+                    self._changed.wait()
+                else:
+                    self._waiting.popleft()
             self._raise()
             self._waiting.append(picture)
             self._changed.notify_all()
@@ -142,6 +145,16 @@ class FileSink(Sink):
 
     def _undo(self) -> None:
         """Remove unfinished files."""
+
+
+class FileSink(ThreadedSink):
+    """A sink that writes a file or a folder. Raises InputError where there is no folder for it."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = expanded(path)
+        if not self.path.absolute().parent.is_dir():
+            raise InputError(f"{str(self.path)!r} cannot be written: there is no folder {str(self.path.parent)!r}")
+        super().__init__(repr(str(self.path)))
 
 
 class PictureSink(FileSink):

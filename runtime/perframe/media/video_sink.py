@@ -15,6 +15,7 @@ from perframe.media.sinks import FileSink, FolderSink, PictureSink, Sink, Window
 from perframe.media.sound_devices import BLOCK, SpeakerSink
 from perframe.media.source import as_rate
 from perframe.media.videos import require_av
+from perframe.media.virtual_camera import VirtualCameraSink
 
 _CODECS = {".webm": "libvpx-vp9", ".avi": "mpeg4"}  # H.264 elsewhere
 _OPTIONS = {  # pictures leave in the order in which they come, so that videos can be joined
@@ -137,7 +138,8 @@ def open_sink(name: str | Path, rate: float | Fraction | None = None) -> Sink: .
 
 
 def open_sink(name: str | Path, rate: Any = None, *, channels: int = 1, block: int = BLOCK) -> Sink | SpeakerSink:
-    """Open a place for pictures by name: a picture file (the last one stays), a video, "window", or else a folder.
+    """Open a place for pictures by name: a picture file (the last one stays), a video, "window", "virtualcam" (a camera
+    that other programs see; "virtualcam:/dev/video2" names one), or else a folder.
 
     `rate` is the pictures a second of a video. Without, pictures of a source keep their times, and arrays come 25 a
     second. Raises InputError, and MissingExtraError where a package is missing.
@@ -148,6 +150,8 @@ def open_sink(name: str | Path, rate: Any = None, *, channels: int = 1, block: i
     kind, _, rest = str(name).partition(":")
     if kind == "speaker" and not Path(name).exists():
         return SpeakerSink(rest, 48_000 if rate is None else rate, channels, block)
+    if kind == "virtualcam" and not Path(name).exists():
+        return VirtualCameraSink(rest, 30.0 if rate is None else float(as_rate(rate)))
     if str(name) == "window":
         return WindowSink()
     suffix = Path(name).suffix.lower()
