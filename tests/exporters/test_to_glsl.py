@@ -212,6 +212,15 @@ def test_nan_and_infinities_are_those_of_gl(gl_context: Any, where: str) -> None
     assert np.isnan(found[:3, 1]).all() and np.isnan(found[0, 0])
 
 
+def test_angles_may_be_large(gl_context: Any) -> None:
+    x = np.random.default_rng(5).uniform(-1e5, 1e5, (200, 1)).astype(np.float32)
+    nodes = [node("Sin", "x", "s"), node("Cos", "x", "c"), node("Concat", "s c", "y", axis=1)]
+    found = function_of(load(nodes, {"x": ["n", 1]}), gl_context, np.concatenate([x, [[np.inf]]]))[0]
+    exact = x.astype(np.float64)
+    np.testing.assert_allclose(found[:-1], np.concatenate([np.sin(exact), np.cos(exact)], 1), 0, 1e-5)
+    assert np.isnan(found[-1]).all()
+
+
 def test_constants_that_are_not_finite_are_kept(gl_context: Any) -> None:
     limits = np.array([np.inf, -np.inf, 1e-45, 0.1], np.float32)
     model = load([node("Max", "x limits", "y")], {"x": ["n", 4]}, constants={"limits": limits})

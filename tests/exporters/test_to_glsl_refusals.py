@@ -101,7 +101,7 @@ def test_names_of_values_become_identifiers() -> None:
 
 def test_the_text_has_only_what_it_needs() -> None:
     text = pf.to_glsl(load([node("Sin", "x", "y")], {"x": ["n", 3]}), "wave")
-    assert "wave_sine" in text and "wave_erf" not in text and "#" not in text and "__" not in text
+    assert "wave_within_turn" in text and "wave_erf" not in text and "#" not in text and "__" not in text
     text = pf.to_glsl(load([node("Add", "x b", "y")], {"x": ["n", 3]}, constants={"b": ones(3)}), "sum")
     declared = re.findall(r"^\w+ (\w+)[(;]", text, re.MULTILINE)
-    assert all(name.startswith("sum") for name in declared) and "sum_sine" not in text
+    assert all(name.startswith("sum") for name in declared) and "sum_within_turn" not in text

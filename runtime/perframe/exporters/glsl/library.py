@@ -17,12 +17,17 @@ _IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*\b")
 _DECLARED = re.compile(r"^(?:const )?\w+ (\w+)")
 _CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
 ZERO = "zero_bits"  # a variable that is 0, and no compiler knows it
-_APART = (
+_OWN = (
     f"uint {ZERO};",
     f"float APART(float x) {{ return uintBitsToFloat(floatBitsToUint(x) ^ {ZERO}); }}",
     f"bool as_made(bool x) {{ return x != ({ZERO} != 0u); }}",  # x > 0.0 ? 0.0 : x would become a minimum without NaN
     f"float zero() {{ return uintBitsToFloat({ZERO}); }}",  # 0.0 * x would become 0.0, also for NaN and infinities
+    "float within_turn(float x) { float turns = floor(x * 0.15915494309 + 0.5); return APART(APART("
+    "x - turns * 6.28125) - turns * 0.00193500518798828125) - turns * 3.0199159795e-7; }",
 )
+# Calls are inlined, and a network may have hundreds of sines: the library's exact reduction of angles would take drivers
+# half a minute to compile. Whole turns in three parts leave an error of 2e-6 for angles up to 100,000.
+_REDUCED = {f"{name}_": f"float {name}_(float x) {{ return {name}(within_turn(x)); }}" for name in ("sin", "cos", "tan")}
 
 
 @cache
@@ -37,11 +42,11 @@ def _library() -> tuple[Mapping[str, str], Mapping[str, str]]:
         elif not line.startswith("#"):
             lines.append(_renamed(line.partition("//")[0].rstrip(), macros))
     definitions: dict[str, str] = {}
-    for text in (*_APART, *_statements("\n".join(lines))):
+    for text in (*_OWN, *_statements("\n".join(lines))):
         declared = _DECLARED.match(text)
         assert declared is not None, text
         definitions[declared[1]] = "\n".join(filter(None, (definitions.get(declared[1]), text)))
-    return definitions, macros
+    return definitions | _REDUCED, macros
 
 
 def _statements(text: str) -> Iterator[str]:

@@ -43,7 +43,7 @@ def check_name(name: str) -> None:
         )
 
 
-def identifier(name: str, taken: Collection[str], function: str) -> str:
+def identifier(name: str, taken: Collection[str] = (), function: str = "") -> str:
     """Return an identifier like a model's name for a value: none that is taken, or that `function` uses inside."""
     found = "_".join(part for part in re.split(r"[^A-Za-z0-9]+", name) if part)
     if not is_identifier(found) or found.startswith(f"{function}_") or found in taken or _LOCAL.fullmatch(found):
