@@ -46,11 +46,13 @@ def fragment(text: str, widths: list[int], made: list[int], name: str = "network
     return f"{head}{text}void main() {{\n    {body}\n}}\n"
 
 
-def drawn(ctx: Any, text: str, given: list[Array], made: list[int], version: str = "330") -> list[Array]:
-    """The outputs (pixels, channels) of the function `network` for inputs (pixels, channels)."""
+def drawn(ctx: Any, text: str, given: list[Array], made: list[int], version: str = "330", **units: int) -> list[Array]:
+    """The outputs (pixels, channels) of the function `network` for inputs (pixels, channels). `units` are samplers."""
     numbers = np.ascontiguousarray(np.concatenate(given, 1).T, np.float32)
     source = fragment(text, [array.shape[1] for array in given], made, version=version)
     program = ctx.program(vertex_shader=TRIANGLE, fragment_shader=source)
+    for name, unit in units.items():
+        program[name].value = unit
     texture = ctx.texture(numbers.shape[::-1], 1, numbers.tobytes(), dtype="f4")
     target = ctx.framebuffer([ctx.texture((numbers.shape[1], sum(made)), 1, dtype="f4")])
     array = ctx.vertex_array(program, [])

@@ -32,8 +32,9 @@ def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -
 
     A name that ends with ".onnx" gives an ONNX file; weights beyond 2 GB lie in a file beside it. A name that ends with
     ".sentis" gives a file for Unity (experimental). A name that ends with ".glsl" gives the text of `to_glsl`, whose
-    function has the file's name. A name that ends with ".perframe", or has no suffix, gives a file of perframe's own. `key` encrypts such a file: a passphrase (str), or 32 bytes. A file at the path is replaced when
-    the new one is whole.
+    function has the file's name. A name that ends with ".perframe", or has no suffix, gives a file of perframe's own.
+    `key` encrypts such a file: a passphrase (str), or 32 bytes. A file at the path is replaced when the new one is
+    whole.
 
     Raises ModelError for a model that cannot be saved or a path that cannot be written, InputError for a wrong key or
     target, and MissingExtraError if `key` is given and the extra `encryption` is not installed.

@@ -35,7 +35,7 @@ class PixelInput(NamedTuple):
 
 
 def to_glsl(model: Model, name: str = "network") -> str:
-    """Write a small network as a GLSL function that computes one pixel, for a shader of your own.
+    """Write a small network as a GLSL function that computes one pixel, for your own shader.
 
     The text is valid in GLSL 3.30, 4.30 and ES 3.00, in every kind of shader; it has no `#version` and no uniforms. It
     declares `void name(in vec2 position, out vec3 color)`: the model's inputs and outputs, by their names. One channel

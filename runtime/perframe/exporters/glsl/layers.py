@@ -79,8 +79,8 @@ class PixelLayers:
         """Add a layer. Raises ModelError with the reason if a function of one pixel cannot express it."""
         if layer.family not in FAMILIES:
             raise ModelError(
-                "it is no elementwise layer, product with constant weights, 1 × 1 convolution or move of channels: "
-                f"compose it of these, or {_RUN}"
+                "a function has elementwise layers, products with constant weights, 1 × 1 convolutions and moves of "
+                f"channels: compose it of these, or {_RUN}"
             )
         if layer.channels_last:
             raise ModelError("it is prepared for a backend: give the model that pf.load returns")
@@ -237,7 +237,7 @@ class PixelLayers:
         form = self._form(layer)
         slid = getattr(form, "window", None)
         if layer.op != "Conv" or not isinstance(form, Convolution) or slid is None:
-            raise ModelError(f"it is no Conv of floats: {_RUN}")
+            raise ModelError(f"only Conv of floats is expressed: {_RUN}")
         if any(kernel != 1 for kernel in slid.kernel):
             raise ModelError(f"its kernel is {' × '.join(map(str, slid.kernel))}, and it reads other pixels: {_RUN}")
         if any(stride != 1 for stride in slid.strides) or any((*slid.begin, *slid.end)):

@@ -25,9 +25,11 @@ _OWN = (
     "float within_turn(float x) { float turns = floor(x * 0.15915494309 + 0.5); return APART(APART("
     "x - turns * 6.28125) - turns * 0.00193500518798828125) - turns * 3.0199159795e-7; }",
 )
-# Calls are inlined, and a network may have hundreds of sines: the library's exact reduction of angles would take drivers
-# half a minute to compile. Whole turns in three parts leave an error of 2e-6 for angles up to 100,000.
-_REDUCED = {f"{name}_": f"float {name}_(float x) {{ return {name}(within_turn(x)); }}" for name in ("sin", "cos", "tan")}
+# Calls are inlined, and a network may have hundreds of sines: drivers would compile the library's exact reduction of
+# angles for half a minute. Whole turns in three parts leave an error of 2e-6 for angles up to 100,000.
+_REDUCED = {
+    f"{name}_": f"float {name}_(float x) {{ return {name}(within_turn(x)); }}" for name in ("sin", "cos", "tan")
+}
 
 
 @cache
