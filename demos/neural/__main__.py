@@ -1,4 +1,4 @@
-"""Neural: a network is the texture of a marble, inside a fragment shader, and a zoom finds no texels."""
+"""Neural: a network is the texture of a marble, in the fragment shader that draws it."""
 
 from __future__ import annotations
 
