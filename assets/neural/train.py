@@ -2,8 +2,8 @@
 
     python train.py --out neural.onnx [--minutes 0.9] [--seed 0]
 
-The position is encoded as in B. Mildenhall et al., NeRF: Representing Scenes as Neural Radiance Fields for View Synthesis,
-ECCV 2020. Needs torch, onnx, onnxscript; runs on one core of a CPU.
+The position is encoded as in B. Mildenhall et al., NeRF: Representing Scenes as Neural Radiance Fields for View
+Synthesis, ECCV 2020. Needs torch, onnx, onnxscript; runs on one core of a CPU.
 """
 
 from __future__ import annotations

@@ -17,7 +17,9 @@ def main(argv: list[str]) -> int:
         "of the line a texture of as many bytes does; the discs magnify the same spot of both. Drag the line with the "
         "mouse, and zoom with the wheel. The worker on --backend fills the texture.",
     )
-    parser.add_argument("--magnify", type=positive, default=5, metavar="N", help="magnification of the discs (default: 5)")
+    parser.add_argument(
+        "--magnify", type=positive, default=5, metavar="N", help="magnification of the discs (default: 5)"
+    )
     options = parser.parse_args(argv)
 
     from .view import NeuralView

@@ -74,9 +74,9 @@ class NeuralView(pf.Script):
             before, (width, height) = self._zoom, self.app.size
             self._zoom = min(MOST_ZOOM, max(1.0, self._zoom * 1.15 ** event.offset[1]))
             mouse = self.app.input.mouse_position
-            place = (mouse[0] - width / 2) / height, (height / 2 - mouse[1]) / height
-            more = 1 / before - 1 / self._zoom
-            self._focus = tuple(one + more * at for one, at in zip(self._focus, place, strict=True))
+            more = (1 / before - 1 / self._zoom) / height
+            x, y = self._focus
+            self._focus = x + more * (mouse[0] - width / 2), y + more * (height / 2 - mouse[1])
             if self._zoom == 1.0:
                 self._focus = (0.0, 0.0)
 

@@ -105,3 +105,9 @@ def test_the_text_has_only_what_it_needs() -> None:
     text = pf.to_glsl(load([node("Add", "x b", "y")], {"x": ["n", 3]}, constants={"b": ones(3)}), "sum")
     declared = re.findall(r"^\w+ (\w+)[(;]", text, re.MULTILINE)
     assert all(name.startswith("sum") for name in declared) and "sum_within_turn" not in text
+
+
+def test_an_output_may_be_constant() -> None:
+    nodes = [node("Relu", "x", "y"), node("Neg", "c", "z")]
+    model = load(nodes, {"x": ["n", 2]}, "y z", {"c": np.array([[2.5, -3]], np.float32)}, optimize=False)
+    assert "z = vec2(-2.5, 3.0);" in pf.to_glsl(model)

@@ -125,7 +125,8 @@ class GlslExport:
         failed: set[Value] = set()
         for layer in self.model.layers:
             if all(specs[value].value is not None for value in layer.results):
-                continue  # arithmetic with shapes
+                layers.keep(layer)
+                continue
             if failed.isdisjoint(layer.operands) or layer.family not in FAMILIES:
                 try:
                     layers.add(layer)

@@ -74,6 +74,7 @@ class PixelLayers:
     def __init__(self, program: PixelProgram, specs: Specs) -> None:
         self.program, self.specs = program, specs
         self.found: dict[Value, Elements] = {}
+        self._fixed: dict[Value, Array] = {}  # what layers make of constants alone
 
     def add(self, layer: Layer) -> None:
         """Add a layer. Raises ModelError with the reason if a function of one pixel cannot express it."""
@@ -96,11 +97,17 @@ class PixelLayers:
             if value is not None:
                 self.found[value] = found.reshape(self._shape(value))
 
+    def keep(self, layer: Layer) -> None:
+        """Add a layer whose results are known: constants if it reads only constants, else arithmetic with shapes."""
+        if all(value.constant is not None or value in self._fixed for value in layer.operands):
+            self._fixed.update((value, cast(Array, self.specs[value].value)) for value in layer.results)
+
     def of(self, value: Value) -> Elements:
         """Return a value's elements. Raises ModelError for one that depends on the number of pixels."""
-        if value.constant is not None and value not in self.found:
-            numbers = self.program.constants(value.constant, kind_of(value.spec.dtype))
-            self.found[value] = np.asarray(numbers, np.int64).reshape(value.constant.shape)
+        constant = self._fixed.get(value) if value.constant is None else value.constant
+        if constant is not None and value not in self.found:
+            numbers = self.program.constants(constant, kind_of(self.specs[value].dtype))
+            self.found[value] = np.asarray(numbers, np.int64).reshape(constant.shape)
         if value not in self.found:
             raise ModelError(f"it reads {value.name!r}, which depends on the number of pixels: {_RUN}")
         return self.found[value]
