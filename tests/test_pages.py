@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = (
     "budgets.md",
+    "glsl.md",
     "gpu.md",
     "host.md",
     "media.md",

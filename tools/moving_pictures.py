@@ -43,6 +43,7 @@ FILMS = {
     "painter": Film(1, 36, 1, 0.33, 120, quality=35),
     "life": Film(0, 240, 5, shown=100, quality=55),
     "upscale": Film(3, 36, 1, 0.15, 100, ("--size", "320x180"), quality=50),
+    "neural": Film(0, 48, 1, 0.25, 100, quality=68),
     "digits": Film(0, 140, 3, shown=90),
     "agents": Film(30, 150, 4, shown=110, quality=28, size=(480, 270)),
     "faces": Film(3, 40, 1, 0.1, 100, quality=45),

@@ -48,7 +48,7 @@ class FullScreen:
             uniform: Any = self._program[name]
             uniform.value = value
 
-    def draw(self, **textures: moderngl.Texture) -> None:
+    def draw(self, **textures: moderngl.Texture | moderngl.Texture3D) -> None:
         """Draw into the framebuffer that is bound."""
         for unit, (name, texture) in enumerate(textures.items()):
             texture.use(unit)

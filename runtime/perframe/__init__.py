@@ -26,6 +26,7 @@ _MODULE_OF = {
     "load": "importers.loading",
     "load_async": "importers.loading",
     "save": "exporters.saving",
+    "to_glsl": "exporters.glsl.function",
     "FunctionalGraph": "functional.graph",
     "FunctionalTensor": "functional.tensor",
     "Worker": "execution.worker",
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
     from perframe.execution.once import run as run
     from perframe.execution.tuning import tune as tune
     from perframe.execution.worker import Worker as Worker
+    from perframe.exporters.glsl.function import to_glsl as to_glsl
     from perframe.exporters.saving import save as save
     from perframe.functional.graph import FunctionalGraph as FunctionalGraph
     from perframe.functional.tensor import FunctionalTensor as FunctionalTensor

@@ -24,6 +24,7 @@ SMALL = {
     "faces": [],
     "life": ["--steps", "1"],
     "listen": ["--at", "0.5"],
+    "neural": [],
     "segment": [],
     "talk": [],
     "upscale": ["--size", "160x90"],

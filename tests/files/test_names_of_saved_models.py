@@ -8,10 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import perframe as pf
+from perframe.command_line.cli import app
 from perframe.exporters.saving import check_name
 from small import load, node
+
+RUNNER = CliRunner()
 
 
 def small() -> pf.Model:
@@ -47,3 +51,23 @@ def test_one_input_needs_no_name() -> None:
     two = load([node("Add", "a b", "y")], {"a": [2], "b": [2]})
     with pytest.raises(pf.InputError, match=r"by name.*the inputs a, b"):
         pf.run(two, np.ones(2, np.float32))
+
+
+def test_a_glsl_file_is_a_function_with_the_files_name(tmp_path: Path) -> None:
+    model = load([node("Neg", "x", "y")], {"x": ["n", 2]})
+    pf.save(model, tmp_path / "the marble-2.glsl")
+    text = (tmp_path / "the marble-2.glsl").read_text("utf-8")
+    assert text == pf.to_glsl(model, "the_marble_2") and "void the_marble_2(in vec2 x, out vec2 y)" in text
+    with pytest.raises(pf.InputError, match=r"\.glsl file cannot be encrypted"):
+        pf.save(model, tmp_path / "m.glsl", key="secret")
+    with pytest.raises(pf.ModelError, match="cannot express"):
+        pf.save(load([node("Softmax", "x", "y")], {"x": ["n", 2]}), tmp_path / "soft.glsl")
+    assert [path.name for path in tmp_path.iterdir()] == ["the marble-2.glsl"]
+
+
+@pytest.mark.parametrize("command", ["save {} net.glsl", "optimize {} --out net.glsl"])
+def test_commands_write_glsl(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pf.save(load([node("Neg", "x", "y")], {"x": ["n", 2]}), "m.onnx")
+    assert RUNNER.invoke(app, command.format("m.onnx").split()).exit_code == 0
+    assert "void net(in vec2 x, out vec2 y)" in Path("net.glsl").read_text("utf-8")

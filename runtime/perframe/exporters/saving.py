@@ -13,23 +13,28 @@ from perframe.files.tensors import Buffer
 from perframe.files.writing import write
 from perframe.ir import Model
 
-SUFFIXES = (".perframe", ".onnx", ".sentis")
+SUFFIXES = (".perframe", ".onnx", ".sentis")  # of files that can be loaded again
+GLSL = ".glsl"
 
 
 def check_name(name: str) -> None:
     """Raise InputError if the suffix of a file's name is that of another kind of file."""
     suffix = Path(name).suffix
-    if suffix.lower() not in ("", *SUFFIXES):
-        raise InputError(f"a model is not saved as {suffix}: give {name!r} the suffix .perframe, .onnx or .sentis")
+    if suffix.lower() not in ("", *SUFFIXES, GLSL):
+        raise InputError(
+            f"a model is not saved as {suffix}: give {name!r} the suffix .perframe, .onnx or .sentis; .glsl gives a "
+            "function for shaders"
+        )
 
 
 def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -> None:
     """Save a model in its current state, optimized or not, to a path or a file object.
 
     A name that ends with ".onnx" gives an ONNX file; weights beyond 2 GB lie in a file beside it. A name that ends with
-    ".sentis" gives a file for Unity (experimental). A name that ends with ".perframe", or has no suffix, gives a file
-    of perframe's own. `key` encrypts such a file: a passphrase (str), or 32 bytes. A file at the path is replaced when
-    the new one is whole.
+    ".sentis" gives a file for Unity (experimental). A name that ends with ".glsl" gives the text of `to_glsl`, whose
+    function has the file's name. A name that ends with ".perframe", or has no suffix, gives a file of perframe's own.
+    `key` encrypts such a file: a passphrase (str), or 32 bytes. A file at the path is replaced when the new one is
+    whole.
 
     Raises ModelError for a model that cannot be saved or a path that cannot be written, InputError for a wrong key or
     target, and MissingExtraError if `key` is given and the extra `encryption` is not installed.
@@ -61,6 +66,13 @@ def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -
         if key is not None:
             raise InputError("a .sentis file cannot be encrypted: give the model a name that ends with .perframe")
         files = {name: to_sentis(model)}
+    elif name.lower().endswith(GLSL):
+        from perframe.exporters.glsl.function import to_glsl
+        from perframe.exporters.glsl.words import identifier
+
+        if key is not None:
+            raise InputError("a .glsl file cannot be encrypted: give the model a name that ends with .perframe")
+        files = {name: [to_glsl(model, identifier(Path(name).stem)).encode()]}
     else:
         files = {name: buffers(model) if key is None else encrypted(buffers(model), key)}
     if path is not None:

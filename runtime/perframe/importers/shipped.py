@@ -30,6 +30,7 @@ _ALL = (
     Shipped("faces", "faces/faces.onnx", "finds drawn faces and their eyes, nose, mouth and ears"),
     Shipped("languages", "languages/languages.perframe", "tells English, German, French and Spanish apart"),
     Shipped("life", "life/life.onnx", "grows cells into a butterfly, one step a run"),
+    Shipped("neural", "neural/neural.onnx", "colors a marble, as a texture inside a shader"),
     Shipped("painter", "painter/painter.onnx", "repaints a picture in oil"),
     Shipped("segment", "segment/segment.onnx", "separates drawn people from the background"),
     Shipped("talk", "talk/talk.onnx", "answers letter by letter, as the keeper of a lighthouse"),

@@ -13,7 +13,7 @@ from perframe.command_line.terminal import say
 
 def save(
     model: ModelName,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file: m.perframe, m.onnx or m.sentis.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file: m.perframe, m.onnx, m.sentis or m.glsl.")],
     key_file: KeyFile = None,
     passphrase_env: PassphraseEnv = None,
     no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Save without optimization.")] = False,

@@ -1,0 +1,1 @@
+"""Small networks as GLSL functions for the user's own shaders."""
