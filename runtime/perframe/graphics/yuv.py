@@ -11,8 +11,7 @@ import numpy as np
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
-# The weights of red and blue in luma, by the matrix' number in ITU-T H.273. The constant-luminance BT.2020 (10) is read
-# by the non-constant one, as swscale does.
+# The weights of red and blue in luma, by the number of the matrix in ITU-T H.273.
 LUMA_WEIGHTS = {
     1: (0.2126, 0.0722),  # BT.709
     4: (0.30, 0.11),  # FCC
@@ -20,7 +19,6 @@ LUMA_WEIGHTS = {
     6: (0.299, 0.114),  # BT.601, 525 lines
     7: (0.212, 0.087),  # SMPTE 240M
     9: (0.2627, 0.0593),  # BT.2020
-    10: (0.2627, 0.0593),
 }
 
 
@@ -89,11 +87,16 @@ class YuvFrame:
         return {
             "size": self.stored_size,
             "chroma_size": chroma,
-            "ratio": (chroma[0] / width, chroma[1] / height),
+            "ratio": (_ratio(chroma[0], width), _ratio(chroma[1], height)),
             "siting": self.siting,
             "orientation": tuple(map(int, self.orientation)),
             **_rows(self.matrix, self.is_full, form.byte_scale),
         }
+
+
+def _ratio(few: int, many: int) -> float:
+    """The chroma samples for a luma sample: 0.5, or a little more for an odd size, in swscale's fixed point."""
+    return ((few << 16) + many // 2) // many / (1 << 16)
 
 
 @lru_cache

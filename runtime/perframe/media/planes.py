@@ -89,13 +89,14 @@ class FrameReader:
 def _views(frame: VideoFrame, form: YuvFormat) -> list[np.ndarray[Any, Any]] | None:
     """The planes as arrays without a copy, rows x columns x samples; None if rows do not end with a whole texel."""
     dtype, made = np.dtype(np.uint8 if form.byte_scale == 1 else np.uint16), []
-    for plane, samples in zip(frame.planes, _SAMPLES[form.layout], strict=True):
-        length = abs(plane.line_size)
+    memory: Any
+    for memory, samples in zip(frame.planes, _SAMPLES[form.layout], strict=True):
+        length = abs(memory.line_size)
         if length % (samples * dtype.itemsize):
             return None
-        rows = np.frombuffer(plane, dtype).reshape(plane.height, -1, samples)
+        rows = np.frombuffer(memory, dtype).reshape(memory.height, -1, samples)
         rows.flags.writeable = False  # the decoder builds other frames on it
-        made.append(rows if plane.line_size > 0 else rows[::-1])
+        made.append(rows if memory.line_size > 0 else rows[::-1])
     return made
 
 
@@ -108,13 +109,15 @@ def siting_of(frame: VideoFrame) -> tuple[float, float]:
     from av.video.reformatter import Interpolation
 
     side = _PATTERN + 2 * (frame.width == _PATTERN)  # another size makes another frame
-    pattern = frame.reformat(width=side, height=side, format="yuv420p", interpolation="POINT")
+    pattern = frame.reformat(width=side, height=side, format="yuv420p", interpolation="POINT", threads=1)
     ramp = 16 * np.arange(side // 2, dtype=np.uint8)
-    luma, u, v = (np.frombuffer(plane, np.uint8).reshape(plane.height, -1) for plane in pattern.planes)
+    planes: Any = pattern.planes
+    luma, u, v = (np.frombuffer(plane, np.uint8).reshape(plane.height, -1) for plane in planes)
     luma[:] = _GREY
     u[:, : side // 2], v[:, : side // 2] = ramp[:, None] + _FIRST, ramp + _FIRST
     exact = Interpolation.BILINEAR | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT
-    shown = pattern.reformat(format="rgb24", src_colorspace=5, src_color_range=1, interpolation=exact).to_ndarray()
+    given = {"src_colorspace": 5, "src_color_range": 1, "interpolation": exact, "threads": 1}
+    shown = pattern.reformat(format="rgb24", **given).to_ndarray()
     grey = (_GREY - 16) * 255 / 219
     middle = (_PIXEL + 0.5) / 2 - 0.5
     red, _, blue = shown[_PIXEL, _PIXEL].astype(float)

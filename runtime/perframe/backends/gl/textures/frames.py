@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import moderngl
+import numpy as np
 
 from perframe.backends.gl.compile.program import compose, load_kernel
 from perframe.backends.gl.context.device import Device
@@ -82,7 +83,7 @@ class FramePass:
         """Draw a frame into a texture of its upright size, its top in the first row. Raises InputError."""
         step = self._pass.step
         for plane, samples in zip(step.planes, frame.planes, strict=True):
-            plane.upload(samples)
+            plane.upload(np.ascontiguousarray(samples))  # rows may run upward
         self._target.choose(gl, texture, encodes=False)
         step.viewport = (0, 0, *frame.size)
         self._pass.run(gl, frame.numbers())
