@@ -18,7 +18,7 @@ SCALER_MATRICES = {1: 1, 4: 4, 5: 5, 6: 5, 7: 7, 9: 9, 10: 9}  # H.273 to swscal
 def random_frame(form: str, size: tuple[int, int], matrix: int, is_full: bool, generator: Any, kind: str) -> Any:
     """A frame of random samples in their nominal range, or of a smooth picture. Its padding is random."""
     frame: Any = av.VideoFrame(*size, form)
-    frame.colorspace, frame.color_range = matrix, 2 if is_full else 1
+    frame.colorspace, frame.color_range = matrix, 0 if form.startswith("yuvj") else 2 if is_full else 1
     for index, plane in enumerate(frame.planes):
         memory = np.frombuffer(plane, np.uint8).reshape(plane.height, -1)
         memory[:] = generator.integers(0, 256, memory.shape)

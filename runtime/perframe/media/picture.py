@@ -33,7 +33,7 @@ class Picture:
     """A picture, its place among the pictures of its source, and its time."""
 
     content: Pixels | YuvFrame
-    """The pixels, or the planes of a frame of video, which a TextureConverter brings to the GPU as they are."""
+    """The pixels, or the planes of a frame of video, which a TextureConverter uploads unchanged."""
     index: int
     """0 for the first picture."""
     time: float

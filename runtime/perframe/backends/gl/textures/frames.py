@@ -1,4 +1,4 @@
-"""Frames in color formats of video, drawn into textures as RGB: their planes are uploaded as they are."""
+"""Frames in color formats of video: their planes are uploaded unchanged, and drawn into textures as RGB."""
 
 from __future__ import annotations
 
