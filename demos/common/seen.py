@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import perframe as pf
-from perframe.media import Picture, Source, draw_source, open_source
+from perframe.media import Picture, Source, YuvFrame, draw_source, open_source
+from perframe.media.picture import Pixels
 from perframe.textures.transform import PictureMap
 
 from .drawing import FullScreen
@@ -61,12 +62,17 @@ class SeenPicture:
         self._converter = pf.TextureConverter(ctx)
         self._shown = FullScreen(ctx, _SHOWN)
         self._texture: moderngl.Texture | None = None
-        self.pixels = np.zeros((1, 1, 3), np.uint8)
+        self._picture = Picture(np.zeros((1, 1, 3), np.uint8), 0, 0.0)
 
     @property
     def size(self) -> tuple[int, int]:
         """Width and height in pixels."""
-        return self.pixels.shape[1], self.pixels.shape[0]
+        return self._picture.size
+
+    @property
+    def pixels(self) -> Pixels:
+        """The picture as height x width x 3 of uint8."""
+        return self._picture.pixels
 
     @property
     def texture(self) -> moderngl.Texture:
@@ -76,14 +82,15 @@ class SeenPicture:
 
     def bring(self, picture: Picture) -> None:
         """Bring another picture into the texture."""
-        self.pixels = picture.pixels
-        if self._texture is not None and self._texture.size != self.size:
+        self._picture = picture
+        components = 4 if isinstance(picture.content, YuvFrame) else 3
+        if self._texture is not None and (self._texture.size, self._texture.components) != (self.size, components):
             self._texture.release()
             self._texture = None
         if self._texture is None:
-            self._texture = self._ctx.texture(self.size, 3, alignment=1)
+            self._texture = self._ctx.texture(self.size, components, alignment=1)
             self._texture.repeat_x = self._texture.repeat_y = False
-        self._converter.upload(self.pixels, self._texture)
+        self._converter.upload(picture, self._texture)
 
     def draw(self, surface: tuple[int, int]) -> None:
         """Draw it over the whole surface, as large as it fits."""

@@ -13,7 +13,10 @@ import pytest
 import perframe as pf
 from gl.graphs import network
 from gl.raw import Application
+from media.yuv import random_frame
 from perframe.backends.gl.context import device as context
+from perframe.media import Picture
+from perframe.media.planes import FrameReader
 
 PICTURE = np.random.default_rng(3).integers(0, 256, (12, 16, 4), np.uint8)
 WANTED = np.maximum(PICTURE[..., :3].transpose(2, 0, 1)[None] / np.float32(255) * 2 - 0.5, 0)
@@ -54,6 +57,8 @@ def test_a_frame_leaves_no_trace(application: Application, where: str, hostile: 
     picture, target = ctx.texture((16, 12), 4, PICTURE.tobytes()), ctx.texture((16, 12), 4)
     masked, layers = ctx.texture((16, 12), 4), ctx.texture_array((16, 12, 2), 4, PICTURE.tobytes() * 2)
     how = pf.TextureTransform(resample="area", write_mask="b")
+    frame = random_frame("yuv420p", (16, 12), 1, False, np.random.default_rng(0), "smooth")
+    film = Picture(FrameReader().read(frame), 0, 0.0)
     (application.set_hostile if hostile else application.set_default)()
     watch = Watch(application)
     converter = watch("converter", lambda: pf.TextureConverter(ctx, where))
@@ -63,6 +68,8 @@ def test_a_frame_leaves_no_trace(application: Application, where: str, hostile: 
     results = []
     for _ in range(2):
         watch("upload pixels", lambda: converter.upload(PICTURE, masked))
+        watch("upload a frame of video", lambda: converter.upload(film, masked))
+        watch("mipmap of a frame of video", lambda: converter.to_tensor(film, x, how.replace(resample="mipmap")))
         watch("filter", lambda: converter.to_tensor(picture, pf.Tensor.empty((1, 3, 5, 7)), how))
         watch("batch", lambda: converter.to_tensor(layers, pf.Tensor.empty((2, 3, 5, 7)), how))
         watch("masked", lambda: converter.to_texture(x, masked, how))

@@ -93,7 +93,7 @@ def test_colors_are_read_by_their_matrix(size: tuple[int, int], tagged: int | No
     assert np.abs(in_the_middle(first_of(tmp_path / "a.mp4").pixels) - COLORS).max() < 6
 
 
-MATRICES = {  # rows of the display matrix, and how the stored picture becomes upright
+MATRICES: dict[str, Any] = {  # rows of the display matrix, and how the stored picture becomes upright
     "as it is": ((1, 0, 0, 1), lambda pixels: pixels),
     "to the right": ((0, 1, -1, 0), lambda pixels: np.rot90(pixels, -1)),
     "upside down": ((-1, 0, 0, -1), lambda pixels: np.rot90(pixels, 2)),
@@ -105,17 +105,23 @@ MATRICES = {  # rows of the display matrix, and how the stored picture becomes u
 }
 
 
+def turn(path: Path, matrix: tuple[int, int, int, int]) -> Path:
+    """Give an MP4 file a display matrix."""
+    a, b, c, d = matrix
+    data = bytearray(path.read_bytes())
+    at = data.index(b"tkhd") + 44
+    data[at : at + 36] = struct.pack(">9i", a << 16, b << 16, 0, c << 16, d << 16, 0, 0, 0, 1 << 30)
+    path.write_bytes(data)
+    return path
+
+
 @pytest.mark.parametrize("how", MATRICES)
 def test_films_are_upright_and_not_mirrored(how: str, tmp_path: Path) -> None:
-    (a, b, c, d), upright = MATRICES[how]
+    matrix, upright = MATRICES[how]
     stored = np.zeros((48, 80, 3), np.uint8)
     stored[:24, :40], stored[:24, 40:], stored[24:, :40], stored[24:, 40:] = 250, 170, 90, 10
     path = encode(tmp_path / "a.mp4", [stored], "libx264", "yuv420p", sample_aspect_ratio=Fraction(4, 3))
-    data = bytearray(path.read_bytes())
-    at = data.index(b"tkhd") + 44
-    numbers = (a << 16, b << 16, 0, c << 16, d << 16, 0, 0, 0, 1 << 30)
-    data[at : at + 36] = struct.pack(">9i", *numbers)
-    path.write_bytes(data)
+    turn(path, matrix)
     picture, wanted = first_of(path), upright(stored)
     assert picture.pixels.shape == wanted.shape
     assert np.abs(picture.pixels[8::24, 8::24].astype(int) - wanted[8::24, 8::24]).max() < 12

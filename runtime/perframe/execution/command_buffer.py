@@ -12,7 +12,8 @@ from perframe.execution.worker import Worker
 from perframe.graphics import GLContext
 from perframe.plan.budget import Spent
 from perframe.tensor import Tensor
-from perframe.textures.converter import TextureConverter, Transforms
+from perframe.textures.arguments import Transforms
+from perframe.textures.converter import TextureConverter
 from perframe.textures.transform import TextureTransform
 
 

@@ -1,5 +1,6 @@
 """Pictures and sound in and out: sources for the frame loop that never make it wait, and sinks."""
 
+from perframe.graphics.yuv import YuvFrame as YuvFrame
 from perframe.media.feeds import Feed as Feed
 from perframe.media.feeds import Scene as Scene
 from perframe.media.picture import Picture as Picture

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perframe.graphics.yuv import Orientation
 from perframe.media.picture import Pixels, Size, covering, on_white
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ BT709 = 1
 UNSPECIFIED = 2
 BT601 = 6
 _LIMITED = 1
-_SCALER_MATRICES = {1: 1, 4: 4, 5: 5, 6: 5, 7: 7, 9: 9, 10: 9}  # H.273 to swscale's own numbers
+SCALER_MATRICES = {1: 1, 4: 4, 5: 5, 6: 5, 7: 7, 9: 9, 10: 9}  # H.273 to swscale's own numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Colors:
 
     def completed(self, size: Size) -> Colors:
         """These tags for a film that is written: with a matrix that YUV needs, and that players understand."""
-        if self.matrix in _SCALER_MATRICES:
+        if self.matrix in SCALER_MATRICES:
             return self
         return Colors(usual_matrix(size), BT709, BT709)  # sRGB has the primaries of BT.709, and players its curve
 
@@ -48,43 +49,42 @@ def usual_matrix(size: Size) -> int:
 
 def rgb_of(frame: VideoFrame, enough: Size | None = None, exact: Size | None = None) -> Pixels:
     """A frame's pixels: upright, on white where it is transparent, scaled down to cover `enough`, or to `exact`."""
-    flips, turned = _orientation(frame)
+    across, down, turned = orientation_of(frame)
     own = (frame.width, frame.height)
     if exact is None:
         exact = covering(own[::-1] if turned else own, enough)
     size = exact[::-1] if turned else exact
     given: dict[str, Any] = {"width": size[0], "height": size[1], "interpolation": "AREA"}
     if frame.colorspace == UNSPECIFIED:
-        given["src_colorspace"] = _SCALER_MATRICES[usual_matrix(own)]
-    elif frame.colorspace in _SCALER_MATRICES:
-        given["src_colorspace"] = _SCALER_MATRICES[frame.colorspace]
+        given["src_colorspace"] = SCALER_MATRICES[usual_matrix(own)]
+    elif frame.colorspace in SCALER_MATRICES:
+        given["src_colorspace"] = SCALER_MATRICES[frame.colorspace]
     if any(component.is_alpha for component in frame.format.components):
         pixels = on_white(np.asarray(frame.reformat(format="rgba", **given).to_ndarray()))
     else:
         pixels = np.asarray(frame.reformat(format="rgb24", **given).to_ndarray())
-    pixels = pixels[flips]
+    pixels = pixels[:: -1 if down else 1, :: -1 if across else 1]
     return np.ascontiguousarray(pixels.transpose(1, 0, 2) if turned else pixels)
 
 
 def is_turned(frame: VideoFrame) -> bool:
     """Whether the frame is stored on its side."""
-    return _orientation(frame)[1]
+    return orientation_of(frame).transposed
 
 
-def _orientation(frame: VideoFrame) -> tuple[Any, bool]:
-    """The slices of rows and columns that make a stored frame upright, and whether the axes are exchanged afterwards.
+def orientation_of(frame: VideoFrame) -> Orientation:
+    """How a stored frame becomes upright.
 
     The display matrix maps a stored (x, y) to the shown (a x + c y, b x + d y). Telephones turn films by it, and their
     front cameras mirror.
     """
     data: Any = frame.side_data.get("DISPLAYMATRIX")
     if data is None:
-        return (slice(None), slice(None)), False
+        return Orientation()
     a, b, _, c, d = np.frombuffer(data, np.int32)[:5].astype(float)
     turned = abs(b) + abs(c) > abs(a) + abs(d)
     across, down = (b, c) if turned else (a, d)
-    rows, columns = (slice(None, None, -1 if axis < 0 else None) for axis in (down, across))
-    return (rows, columns), turned
+    return Orientation(across < 0, down < 0, turned)
 
 
 def yuv_frame(av: Any, pixels: Pixels, size: Size, colors: Colors) -> Any:
@@ -93,7 +93,7 @@ def yuv_frame(av: Any, pixels: Pixels, size: Size, colors: Colors) -> Any:
         width=size[0],
         height=size[1],
         format="yuv420p",
-        dst_colorspace=_SCALER_MATRICES[colors.matrix],
+        dst_colorspace=SCALER_MATRICES[colors.matrix],
         dst_color_range=_LIMITED,
     )
     tag(frame, colors)

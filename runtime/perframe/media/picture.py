@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from perframe.errors import InputError
+from perframe.graphics.yuv import Pixels as Pixels
+from perframe.graphics.yuv import YuvFrame
 
-Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 Size = tuple[int, int]
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
@@ -31,14 +32,28 @@ _LONGEST_SIDE = 8192  # the largest texture side that every GPU supports
 class Picture:
     """A picture, its place among the pictures of its source, and its time."""
 
-    pixels: Pixels
-    """H x W x 3 of uint8, the picture's top row first, in displayed colors (sRGB)."""
+    content: Pixels | YuvFrame
+    """The pixels, or the planes of a frame of video, which a TextureConverter uploads unchanged."""
     index: int
     """0 for the first picture."""
     time: float
     """Seconds from the beginning of the source."""
     aspect: Fraction = Fraction(1)
     """A displayed pixel's width by its height. Some films have pixels that are not square."""
+
+    @property
+    def pixels(self) -> Pixels:
+        """H x W x 3 of uint8, the picture's top row first, in displayed colors (sRGB).
+
+        For a frame of video, the first use converts it.
+        """
+        return self.content.pixels if isinstance(self.content, YuvFrame) else self.content
+
+    @property
+    def size(self) -> Size:
+        """Width and height in pixels."""
+        content = self.content
+        return content.size if isinstance(content, YuvFrame) else (content.shape[1], content.shape[0])
 
 
 def expanded(path: str | os.PathLike[str]) -> Path:

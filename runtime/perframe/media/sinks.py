@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from perframe.errors import ClosedError, InputError
+from perframe.graphics.yuv import YuvFrame
 from perframe.media.picture import PICTURES, Picture, Pixels, checked, expanded, save_picture
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ class ThreadedSink(Sink):
     def write(self, picture: Picture | Pixels) -> None:
         """Hand a picture to the thread. An array is copied: the caller may refill it. A Picture is handed over."""
         if isinstance(picture, Picture):
-            checked(picture.pixels, f"{self.name}, picture {picture.index}")
+            if not isinstance(picture.content, YuvFrame):  # the thread converts it
+                checked(picture.content, f"{self.name}, picture {picture.index}")
         else:
             checked(picture, f"{self.name}, picture {self._written}")
             picture = Picture(picture.copy(), self._written, 0.0)

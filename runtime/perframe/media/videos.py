@@ -18,8 +18,9 @@ import numpy as np
 
 from perframe.errors import InputError, MissingExtraError
 from perframe.media.feeds import RATE, Feed
-from perframe.media.frames import Colors, is_turned, pixel_aspect, rgb_of
+from perframe.media.frames import Colors, is_turned, pixel_aspect
 from perframe.media.picture import Picture, Size, covering
+from perframe.media.planes import FrameReader
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -40,7 +41,7 @@ class VideoFeed(Feed):
     """A video file. Raises InputError if it is none, and MissingExtraError without PyAV.
 
     A film's size may change, as that of a stream which adapts to its network. With `one_size` all pictures are scaled
-    to the first one's.
+    to the first one's, and converted to pixels ahead.
     """
 
     def __init__(self, path: Path, enough: Size | None = None, one_size: bool = False) -> None:
@@ -165,6 +166,7 @@ class VideoFeed(Feed):
         times = self._times if begin or "_times" in self.__dict__ else []  # to play it, nobody needs to count
         first_pts, read = times[0] if times else None, 0
         exact = covering(self._film_size, self._enough) if self._one_size else None
+        reader = FrameReader(self._enough, exact)
         with self._open() as container:
             stream = container.streams.video[0]
             stream.thread_type = "AUTO"
@@ -185,7 +187,7 @@ class VideoFeed(Feed):
                     picture = None
                     if not frame.is_corrupt:
                         aspect = pixel_aspect(stream, is_turned(frame))
-                        picture = Picture(rgb_of(frame, self._enough, exact), index, time, aspect)
+                        picture = Picture(reader.read(frame), index, time, aspect)
                     yield index, picture
             self._check_end(read)
 
@@ -257,12 +259,14 @@ class CameraFeed(Feed):
     def pictures(self, first: int = 0) -> Iterator[Picture]:
         """The pictures from now on. They can be read once."""
         began: float | None = None
+        reader, stream = FrameReader(self._enough), self._container.streams.video[0]
         try:
             with self._container:
                 for index, frame in enumerate(self._container.decode(video=0)):
                     time = float(index / self.rate) if frame.time is None else frame.time
                     began = time if began is None else began
-                    yield Picture(rgb_of(frame, self._enough), index, time - began)
+                    aspect = pixel_aspect(stream, is_turned(frame))
+                    yield Picture(reader.read(frame), index, time - began, aspect)
         except _FAILURES as error:
             raise InputError(f"{self.name} failed: {error}; is it still plugged in?") from error
         raise InputError(f"{self.name} ended; is it still plugged in?")

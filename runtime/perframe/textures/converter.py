@@ -5,7 +5,6 @@ It is one pass, or two where a filter resamples.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,17 @@ from perframe.backends import BackendName, texture_passes
 from perframe.backends import backend_type as backend_type_of
 from perframe.errors import ClosedError, InputError
 from perframe.graphics import GLContext
+from perframe.graphics.yuv import YuvFrame
 from perframe.tensor import Array, BackendType, Storage, Tensor
 from perframe.tensor.frames import current_frame
+from perframe.textures.arguments import (
+    Transforms,
+    checked_area,
+    checked_size,
+    checked_transform,
+    checked_transforms,
+    from_bottom,
+)
 from perframe.textures.arrays import as_picture, as_target, paint, sample
 from perframe.textures.crops import check_crop, checked_regions, crop_array
 from perframe.textures.layout import BATCH, Dims, shape_of
@@ -34,16 +42,13 @@ from perframe.textures.transform import TextureTransform
 if TYPE_CHECKING:
     from perframe.backends import TexturePasses
 
-Transforms = TextureTransform | Sequence[TextureTransform] | None
-
-
 _DTYPES = {"f1": np.uint8, "f2": np.float16, "f4": np.float32}  # by moderngl's names
 _STAY_ON_GPU = "the pixels must leave the GPU; with a worker on gpu_compute or gpu_pixel they stay there"
 
 
 class TextureConverter:
     """Converts textures in the caller's GL context. Pictures may also be arrays, H x W x C, of uint8, float32 or
-    float16; they need no `ctx`.
+    float16, and those of `perframe.media`; they need no `ctx`.
 
     `backend` is the backend for tensors that have no storage yet. By default it is gpu_compute, or gpu_pixel if the
     context has no compute shaders.
@@ -72,18 +77,21 @@ class TextureConverter:
         framebuffer is read from the bottom, as GL draws, and any other texture or array from the top, as pictures are
         uploaded. A framebuffer may stand for its first texture.
 
-        A list of textures or arrays, or all layers of a texture array, fill the batch of a tensor; each may have its
-        own transform. If the tensor lies on the CPU, the frame waits for the download. Raises InputError.
+        A `media.Picture` stands for its pixels. If they are a frame of video, and the tensor lies on a GPU, the GPU
+        converts the colors.
+
+        A list of textures, arrays or Pictures, or all layers of a texture array, fill the batch of a tensor; each may
+        have its own transform. If the tensor lies on the CPU, the frame waits for the download. Raises InputError.
         """
         self._check_open()
-        texture = self._many(texture)
+        texture = self._contents(texture, tensor)
         if tensor is None:
             tensor = self._new_tensor(texture, transform, size, channels)
         elif size is not None or channels is not None:
             raise InputError("size and channels are for a new tensor: this one has a shape already")
         if not isinstance(texture, list):
-            return self._fill(texture, tensor, _transform(transform))
-        hows = _transforms(transform, len(texture))
+            return self._fill(texture, tensor, checked_transform(transform))
+        hows = checked_transforms(transform, len(texture))
         for how in hows:
             how.dims(tensor, len(texture))
         axis = hows[0].layout.index(BATCH)
@@ -104,7 +112,7 @@ class TextureConverter:
         return tensor
 
     def crop(self, texture: Any, regions: Any, tensor: Tensor, transform: TextureTransform | None = None) -> Tensor:
-        """Sample regions of one texture or array into the batch of a tensor, in one pass, and return the tensor.
+        """Sample regions of a texture, an array or a Picture into the batch of a tensor, in one pass, and return it.
 
         `regions` is n x 5 (the center's x and y, width, height, and an angle in radians) or n x 2 x 3 (matrices from
         the unit square to pixels): an array, or a tensor. One on the tensor's GPU backend stays there, so that a crop
@@ -112,7 +120,8 @@ class TextureConverter:
         "nearest". Raises InputError.
         """
         self._check_open()
-        how, regions = _transform(transform), checked_regions(regions)
+        how, regions = checked_transform(transform), checked_regions(regions)
+        texture = self._content(texture, tensor)
         check_crop(how)
         count = regions.shape[0]
         dims = how.dims(tensor, count)
@@ -134,8 +143,8 @@ class TextureConverter:
         self, texture: Any, transform: Transforms, size: tuple[int, int] | None, channels: int | None
     ) -> Tensor:
         """A tensor without storage for a picture, or for the pictures of a list, which have one size."""
-        pictures = texture if isinstance(texture, list) else [texture]
-        hows = _transforms(transform, len(pictures)) if isinstance(texture, list) else [_transform(transform)]
+        pictures, single = (texture, None) if isinstance(texture, list) else ([texture], checked_transform(transform))
+        hows = [single] if single is not None else checked_transforms(transform, len(pictures))
         sizes, held = set(), 0
         for picture, how in zip(pictures, hows, strict=True):
             own, count = self._form(picture)
@@ -143,7 +152,7 @@ class TextureConverter:
             held = max(held, count if how.swizzle == "rgba" else len(how.swizzle))
         if size is None and len(sizes) > 1:
             raise InputError(f"the pictures have different sizes, {sorted(sizes)}: give size=(width, height)")
-        width, height = _size(size or sizes.pop())
+        width, height = checked_size(size or sizes.pop())
         batch = len(pictures) if isinstance(texture, list) else 1
         return Tensor.empty(shape_of(hows[0].layout, (held if channels is None else channels, height, width), batch))
 
@@ -152,6 +161,8 @@ class TextureConverter:
         if isinstance(picture, np.ndarray):
             array = as_picture(picture)
             return (array.shape[1], array.shape[0]), array.shape[2]
+        if isinstance(picture, YuvFrame):
+            return picture.size, 3
         passes = self._require_passes()
         picture = passes.readable(picture)
         return passes.texture_size(picture), passes.channels(picture)
@@ -162,6 +173,22 @@ class TextureConverter:
             return list(texture)
         return (self._passes.layers(texture) if self._passes is not None else None) or texture
 
+    def _contents(self, texture: Any, tensor: Tensor | None) -> Any:
+        """What is read for `to_tensor`: a texture, an array or a frame of video, or the list of a batch."""
+        texture = self._many(texture)
+        if isinstance(texture, list):
+            return [self._content(each, tensor) for each in texture]
+        return self._content(texture, tensor)
+
+    def _content(self, texture: Any, tensor: Tensor | None) -> Any:
+        """A Picture's planes if they go to the GPU, or else its pixels; anything else unchanged."""
+        content = getattr(texture, "content", texture)
+        if not isinstance(content, YuvFrame):
+            return content
+        stays = tensor is not None and tensor.is_pinned and tensor.backend_type is BackendType.CPU
+        on_cpu = stays or self._passes is None or self._backend is BackendType.CPU
+        return content.pixels if on_cpu else content
+
     def _fill(self, texture: Any, tensor: Tensor, how: TextureTransform) -> Tensor:
         """Sample one texture into a tensor."""
         dims = how.dims(tensor)
@@ -169,7 +196,7 @@ class TextureConverter:
             tensor.upload(sample(as_picture(texture), how, dims, tensor.dtype).reshape(tensor.shape))
             return tensor
         passes = self._require_passes()
-        texture = passes.readable(texture)
+        texture = passes.readable(texture, how.resample == "mipmap")
         size, target = passes.texture_size(texture), self._storage(tensor)
         how = self._upright(texture, how)
         if is_filtered(how):
@@ -185,7 +212,7 @@ class TextureConverter:
     def _upright(self, texture: Any, how: TextureTransform) -> TextureTransform:
         """The transform with the texture's own origin, unless it has one."""
         if how.coord_origin is None and self._require_passes().is_drawn(texture):
-            return _from_bottom(how)
+            return from_bottom(how)
         return how
 
     def _bring(self, tensor: Tensor, target: Storage) -> None:
@@ -195,13 +222,19 @@ class TextureConverter:
             current_frame().blocking("TextureConverter.to_tensor() into a tensor on the CPU", _STAY_ON_GPU)
             tensor.upload(target.download(tensor.shape, tensor.dtype))
 
-    def upload(self, picture: Array, texture: Any) -> None:
-        """Copy an array, H x W x C, into a moderngl texture of its size, components and dtype. Call it in any frame.
+    def upload(self, picture: Any, texture: Any) -> None:
+        """Copy an array, H x W x C, into a moderngl texture of its size, components and dtype; or a `media.Picture`. If
+        its content is a frame of video, the GPU converts the colors, and the texture has four components. Call it in
+        any frame.
 
         Two buffers take turns: the call returns when the array is copied; the GPU moves it during the frame. Raises
         InputError.
         """
         self._check_open()
+        picture = getattr(picture, "content", picture)
+        if isinstance(picture, YuvFrame):
+            self._require_passes().upload(picture, texture)
+            return
         if not isinstance(picture, np.ndarray):
             raise InputError(f"upload takes a picture as an array, not {type(picture).__name__}")
         self._require_passes().upload(as_picture(picture), texture)
@@ -233,7 +266,7 @@ class TextureConverter:
         given, texture = texture, self._many(texture)
         many = isinstance(texture, list)
         targets = texture if many else [texture]
-        hows = _transforms(transform, len(targets)) if many else [_transform(transform)]
+        hows = checked_transforms(transform, len(targets)) if many else [checked_transform(transform)]
         dims = [how.dims(tensor, len(targets) if many else None) for how in hows]
         places = [  # all are checked before anything is drawn
             as_target(target) if isinstance(target, np.ndarray) else self._require_passes().texture_size(target)
@@ -256,14 +289,14 @@ class TextureConverter:
         """Textures, or arrays without a context, for a tensor: one, or a list for several pictures."""
         if dtype not in _DTYPES:
             raise InputError(f"dtype is one of {', '.join(_DTYPES)}, not {dtype!r}")
-        order = (transform[0] if isinstance(transform, Sequence) and transform else _transform(transform)).layout
+        order = (transform[0] if isinstance(transform, Sequence) and transform else checked_transform(transform)).layout
         is_batch = isinstance(tensor, Tensor) and len(tensor.shape) == 4
         count = tensor.shape[order.index(BATCH)] if is_batch else 1
-        hows = _transforms(transform, count) if count > 1 else [_transform(transform)]
+        hows = checked_transforms(transform, count) if count > 1 else [checked_transform(transform)]
         made: list[Any] = []
         for how in hows:
             channels, height, width = how.dims(tensor, count if count > 1 else None)
-            across, down = _size(size or (width, height))
+            across, down = checked_size(size or (width, height))
             if how.broadcast or how.masked_color is not None:
                 channels = 4
             elif how.swizzle != "rgba":
@@ -288,10 +321,10 @@ class TextureConverter:
         A region and a letterbox belong to another picture, and do not count here.
         """
         self._check_open()
-        how = _from_bottom(_transform(transform))
+        how = from_bottom(checked_transform(transform))
         dims = how.dims(tensor)
         passes = self._require_passes()
-        area = _area(viewport) if viewport is not None else passes.viewport(framebuffer)
+        area = checked_area(viewport) if viewport is not None else passes.viewport(framebuffer)
         moved = how.replace(region=None, letterbox=None)
         self._draw(tensor, framebuffer, moved, (area[2], area[3]), dims, area)
 
@@ -350,45 +383,3 @@ class TextureConverter:
 
     def __exit__(self, *_: object) -> None:
         self.release()
-
-
-def _transform(given: Any) -> TextureTransform:
-    if given is not None and not isinstance(given, TextureTransform):
-        raise InputError(f"transform is a perframe.TextureTransform, not {type(given).__name__}")
-    return given or TextureTransform()
-
-
-@functools.lru_cache(maxsize=256)
-def _from_bottom(how: TextureTransform) -> TextureTransform:
-    return how.replace(coord_origin="bottom_left")
-
-
-def _transforms(given: Any, count: int) -> list[TextureTransform]:
-    """A transform for each picture of a batch."""
-    if not count:
-        raise InputError("a batch has at least one picture, and this list has none")
-    if not isinstance(given, Sequence):
-        return [_transform(given)] * count
-    if len(given) != count:
-        raise InputError(f"{count} pictures need one transform, or {count} of them, not {len(given)}")
-    hows = [_transform(how) for how in given]
-    if len({how.layout for how in hows}) > 1:
-        raise InputError("the pictures of a batch have the same tensor layout")
-    return hows
-
-
-def _area(viewport: Any) -> tuple[int, int, int, int]:
-    """The caller's viewport as four ints. Raises InputError."""
-    whole = isinstance(viewport, Sequence) and all(isinstance(number, (int, np.integer)) for number in viewport)
-    if not whole or len(viewport) != 4 or viewport[2] < 0 or viewport[3] < 0:
-        raise InputError(f"a viewport is x, y, width and height in whole pixels, not {viewport!r}")
-    x, y, width, height = map(int, viewport)
-    return x, y, width, height
-
-
-def _size(given: Any) -> tuple[int, int]:
-    """A width and a height. Raises InputError."""
-    whole = isinstance(given, Sequence) and all(isinstance(number, (int, np.integer)) for number in given)
-    if not whole or len(given) != 2 or min(given) < 1:
-        raise InputError(f"size is a width and a height in pixels, not {given!r}")
-    return int(given[0]), int(given[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +21,7 @@ from perframe.backends.gl.replay import Name
 from perframe.backends.gl.textures import pictures
 from perframe.backends.gl.textures.attachments import DrawnTextures
 from perframe.backends.gl.textures.draw_step import DrawStep
+from perframe.backends.gl.textures.frames import FramePass, OwnTexture
 from perframe.backends.gl.textures.steps import (
     Filter,
     Pass,
@@ -35,6 +37,7 @@ from perframe.backends.gl.textures.steps import (
 from perframe.backends.gl.textures.targets import DrawTarget
 from perframe.backends.operand import Array, Operand
 from perframe.errors import BackendError, InputError
+from perframe.graphics.yuv import YuvFrame
 from perframe.tensor import BackendType, DataType, Storage, Tensor
 
 if TYPE_CHECKING:
@@ -93,8 +96,12 @@ class TexturePasses:
         many = texture.layers if isinstance(texture, moderngl.TextureArray) else 0
         return [TextureLayer(texture, layer) for layer in range(many)]
 
-    def readable(self, texture: Any) -> Any:
-        """A texture to read: a framebuffer stands for its first one. Raises InputError if it has none."""
+    def readable(self, texture: Any, mipmap: bool = False) -> Any:
+        """A texture to read. A framebuffer stands for its first one; raises InputError if it has none. A frame of video
+        is drawn into a texture of ours, with a mipmap on demand.
+        """
+        if isinstance(texture, YuvFrame):
+            return self._texture_of(texture, mipmap)
         if not isinstance(texture, moderngl.Framebuffer):
             return texture
         pictures.check_object(self._device, texture)
@@ -117,11 +124,36 @@ class TexturePasses:
         """Make a texture for the caller, with room for the channels. `dtype` is moderngl's name."""
         return pictures.new_texture(self._device, size, channels, dtype)
 
-    def upload(self, picture: Array, texture: Any) -> None:
-        """Copy an array into the caller's texture of its size, components and dtype. Raises InputError."""
+    def _texture_of(self, frame: YuvFrame, mipmap: bool) -> moderngl.Texture:
+        """Our texture with a frame of video."""
+        with self._device.using():
+            texture = self._pass(("own", frame.size), lambda: OwnTexture(self._device, frame.size)).texture
+            self._draw_frame(frame, texture)
+            if mipmap:
+                texture.build_mipmaps()
+        return texture
+
+    def _draw_frame(self, frame: YuvFrame, texture: moderngl.Texture) -> None:
+        with self._device.using() as gl:
+            make = partial(FramePass, self._device, self._target, frame)
+            self._pass(FramePass.key(frame), make).draw(gl, frame, texture)
+        self._drawn_textures.note_upload(texture)
+
+    def upload(self, picture: Array | YuvFrame, texture: Any) -> None:
+        """Copy an array into the caller's texture of its size, components and dtype; or draw a frame of video into one
+        of its size with four components. Raises InputError.
+        """
         if not isinstance(texture, moderngl.Texture):
             raise InputError(f"an array is uploaded into a moderngl.Texture, not {type(texture).__name__}")
-        self.texture_size(texture)
+        size = self.texture_size(texture)
+        if isinstance(picture, YuvFrame):
+            if (size, texture.components) != (picture.size, 4):
+                raise InputError(
+                    f"a frame of video of {picture.size[0]}×{picture.size[1]} is uploaded into a texture of its size "
+                    f"with 4 components; this one is {size[0]}×{size[1]} with {texture.components}"
+                )
+            self._draw_frame(picture, texture)
+            return
         wanted = (texture.height, texture.width, texture.components), _PIXELS.get(texture.dtype)
         if wanted[1] is None:
             raise InputError(f"a {texture.dtype} texture takes no uploads: make one of {', '.join(_PIXELS)}")

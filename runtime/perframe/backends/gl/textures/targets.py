@@ -36,13 +36,16 @@ class DrawTarget:
         with self._device.current():
             return get_four(self._device.gl, VIEWPORT)
 
-    def choose(self, gl: Any, target: Any) -> None:
-        """Choose a texture, a framebuffer, or (None) the bound framebuffer for the next draw. Raises InputError."""
+    def choose(self, gl: Any, target: Any, encodes: bool = True) -> None:
+        """Choose a texture, a framebuffer, or (None) the bound framebuffer for the next draw. Raises InputError.
+
+        `encodes` says that an sRGB texture takes linear colors.
+        """
         self._encodes = False
         if target is None:
             self._bound = get(gl, DRAW_BINDING)
         elif isinstance(target, (moderngl.Texture, TextureLayer, Integral)):
-            self._bound, self._encodes = self._attach(gl, target), True
+            self._bound, self._encodes = self._attach(gl, target), encodes
         else:
             self._bound = self._framebuffer(target).glo
 
