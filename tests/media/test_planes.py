@@ -80,6 +80,21 @@ def test_chroma_lies_where_the_decoder_says(
     assert error.max() <= 1
 
 
+@pytest.mark.parametrize(
+    ("location", "siting"), [(1, (0, 0)), (2, (0.25, 0.25)), (3, (0, 0.25)), (4, (0.25, -0.25)), (5, (0, -0.25))]
+)
+def test_all_sitings(location: int, siting: Any, tmp_path: Path, gl_context: Any) -> None:
+    """Films of ultra high definition have their chroma at the top left."""
+    options = {"x264-params": f"chromaloc={location}"}
+    path = encode(tmp_path / "a.mp4", [smooth((64, 48))], "libx264", "yuv420p", options=options)
+    with av.open(str(path)) as container:
+        frame: Any = next(container.decode(video=0))
+    content = FrameReader().read(frame)
+    assert isinstance(content, YuvFrame) and content.siting == siting
+    error = np.abs(on_gpu(Picture(content, 0, 0.0), gl_context) - shown(frame, content.matrix))
+    assert error.max() <= 1
+
+
 @pytest.mark.parametrize("how", MATRICES)
 def test_a_turned_film_is_upright_on_the_gpu(how: str, tmp_path: Path, gl_context: Any) -> None:
     path = encode(tmp_path / "a.mp4", [smooth((80, 48))], "libx264", "yuv420p", sample_aspect_ratio=Fraction(4, 3))
