@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-from demos.common.seen import SeenPicture
 
 from media.yuv import random_frame, shown
+from perframe.command_line.commands.demo import load_demo
 from perframe.media import Picture
 from perframe.media.planes import FrameReader
 
 
 def test_frames_of_video_and_arrays_follow_each_other(gl_context: Any) -> None:
+    load_demo("faces")
     generator = np.random.default_rng(8)
-    seen = SeenPicture(gl_context)
+    seen = import_module("perframe_demos.common.seen").SeenPicture(gl_context)
     for index, (size, is_video) in enumerate(
         [((64, 48), True), ((64, 48), False), ((40, 30), True), ((63, 47), False)]
     ):
