@@ -22,10 +22,19 @@ class Stream:
     """A stream. `advance` lets its time pass; with `by_clock` a thread does that."""
 
     def __init__(
-        self, devices: Devices, is_input: bool, samplerate: int, blocksize: int, channels: int, callback: Any
+        self,
+        devices: Devices,
+        is_input: bool,
+        samplerate: int,
+        blocksize: int,
+        channels: int,
+        callback: Any,
+        finished_callback: Any,
     ) -> None:
         self.rate, self.block, self.channels = samplerate, blocksize, channels
         self._devices, self._is_input, self._callback = devices, is_input, callback
+        self._finished = finished_callback
+        self.calls: list[str] = []
         self.position = 0  # samples that the device has given or played
         self.is_open = False
         self.played: list[Any] = []
@@ -38,8 +47,24 @@ class Stream:
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
 
+    def stop(self) -> None:
+        """Play what the device has taken, and stop."""
+        self.calls.append("stop")
+        self._end()
+
     def close(self) -> None:
-        self.is_open = False
+        """Stop, and drop what was not played yet."""
+        self.calls.append("close")
+        self._end()
+
+    def unplug(self) -> None:
+        """Stop by itself."""
+        self._end()
+
+    def _end(self) -> None:
+        was_open, self.is_open = self.is_open, False
+        if was_open:
+            self._finished()
 
     def advance(self, seconds: float) -> None:
         """Call back for each block that ends within this time."""

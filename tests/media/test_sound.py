@@ -23,15 +23,6 @@ RATE = 16_000
 random = np.random.default_rng(7)
 
 
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Any:
-    yield
-    end = time.monotonic() + 5
-    while media_threads() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert media_threads() == []
-
-
 def wav(path: Path, samples: Any, rate: int = RATE) -> Path:
     """A file of 16 bits with samples (count, channels)."""
     with wave.open(str(path), "wb") as file:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +13,10 @@ import pytest
 
 import perframe as pf
 from media.devices import Devices, tone
-from media.films import media_threads
 from perframe.media import SpeakerSink, open_sink, open_source
 
 RATE = 16_000
 random = np.random.default_rng(7)
-
-
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Any:
-    yield
-    end = time.monotonic() + 5
-    while media_threads() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert media_threads() == []
 
 
 @pytest.fixture
@@ -166,6 +156,7 @@ def test_finish_waits_until_all_is_played(monkeypatch: pytest.MonkeyPatch) -> No
     sink.finish()
     sink.finish()
     assert played(devices).sum() == 100 and not devices.streams[0].is_open and sink.dropouts == 0
+    assert devices.streams[0].calls == ["stop", "close"], "closing alone drops the last blocks"
 
 
 @pytest.mark.parametrize(
@@ -184,6 +175,68 @@ def test_what_is_no_sound_is_refused(devices: Devices, wrong: Any, message: str)
         assert sink.waiting == 0
     with pytest.raises(pf.ClosedError):
         sink.write(np.zeros(5, np.float32))
+
+
+def test_a_converter_holds_nothing_back_at_the_end(devices: Devices) -> None:
+    sink = open_sink("speaker", rate=44_100)
+    devices.streams[0].is_open = False  # plays nothing: all samples stay in the ring
+    for _ in range(10):
+        sink.write(pf.media.Sound(np.ones((1600, 1), np.float32), RATE))
+    sink._playback.has_ended = True
+    sink.finish()
+    assert abs(sink._playback.ring.waiting - 44_100) <= 1
+
+
+def test_two_threads_write_whole_pieces(devices: Devices) -> None:
+    with open_sink("speaker", rate=RATE, block=16) as sink:
+
+        def write(value: float) -> None:
+            for _ in range(100):
+                sink.write(np.full(100, value, np.float32))
+
+        threads = [threading.Thread(target=write, args=[value]) for value in (0.25, 0.5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        devices.advance(2)
+    sound = played(devices)[:, 0]
+    pieces = sound[sound != 0].reshape(-1, 100)
+    assert len(pieces) == 200 and (pieces == pieces[:, :1]).all()
+
+
+def test_an_unplugged_device_is_an_error(devices: Devices) -> None:
+    devices.signal = tone
+    with open_source("microphone", rate=RATE) as source, open_sink("speaker", rate=RATE) as sink:
+        devices.advance(0.1)
+        for stream in devices.streams:
+            stream.unplug()
+        sounds = 0
+        with pytest.raises(pf.InputError, match="the microphone stopped; is it still plugged in"):
+            while source.read(512) is not None:
+                sounds += 1
+        assert sounds == 3
+        with pytest.raises(pf.InputError, match="the speaker stopped; is it still plugged in"):
+            sink.write(np.zeros(5, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: open_source("scene", channels=2), "channels and block are for sound"),  # type: ignore[call-overload]
+        (lambda: open_sink("out.png", block=64), "channels and block are for sound"),  # type: ignore[call-overload]
+        (lambda: open_source("microphone", enough=(6, 4)), "enough is for pictures"),  # type: ignore[arg-type]
+        (lambda: open_source("microphone", loop=True), "loop for files"),
+        (lambda: open_source("microphone", rate=2.5), "rate is samples a second"),  # type: ignore[arg-type]
+        (lambda: open_sink("speaker", rate=0), "rate is samples a second"),
+        (lambda: open_sink("speaker", channels=0), "channels is 1"),
+        (lambda: open_sink("speaker", rate=10**9), "rate is samples a second"),
+    ],
+)
+def test_settings_that_do_not_apply(devices: Devices, call: Any, message: str) -> None:
+    with pytest.raises(pf.InputError, match=message):
+        call()
+    assert not devices.streams
 
 
 @pytest.mark.parametrize("block", [0, 10**6, 2.5])

@@ -14,18 +14,9 @@ import pytest
 from PIL import Image
 
 import perframe as pf
-from media.films import RATE, film, film_with_sound, grey, index_of, media_threads
+from media.films import RATE, film, film_with_sound, grey, index_of
 from perframe.media import Scene, draw_source, open_source, videos
 from perframe.media.source import open_feed
-
-
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Any:
-    yield
-    end = time.monotonic() + 5
-    while media_threads() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert media_threads() == []
 
 
 @pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.avi", "a.webm", "folder"])

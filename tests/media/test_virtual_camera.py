@@ -28,6 +28,8 @@ class Camera:
         CAMERAS.append(self)
 
     def send(self, frame: Any) -> None:
+        if frame[0, 0, 0] == 255:
+            raise RuntimeError("the camera is gone")
         assert frame.dtype == np.uint8 and frame.shape == (self.height, self.width, 3) and self.is_open
         self.may_send.wait(30)
         self.sent.append(int(frame[0, 0, 0]))
@@ -87,6 +89,8 @@ def test_what_cannot_be_shown() -> None:
         open_sink("virtualcam:/dev/none") as sink,
     ):
         sink.write(picture(0))
+    with pytest.raises(pf.InputError, match="took no picture: the camera is gone"), open_sink("virtualcam") as sink:
+        sink.write(picture(255))
     for rate in (0, -1, float("nan")):
         with pytest.raises(pf.InputError, match="a rate is a number of pictures a second"):
             open_sink("virtualcam", rate=rate)

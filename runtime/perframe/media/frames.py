@@ -19,7 +19,7 @@ BT709 = 1
 UNSPECIFIED = 2
 BT601 = 6
 _LIMITED = 1
-SCALER_MATRICES = {1: 1, 4: 4, 5: 5, 6: 5, 7: 7, 9: 9, 10: 9}  # H.273 to swscale's own numbers
+_SCALER_MATRICES = {1: 1, 4: 4, 5: 5, 6: 5, 7: 7, 9: 9, 10: 9}  # H.273 to swscale's own numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Colors:
 
     def completed(self, size: Size) -> Colors:
         """These tags for a film that is written: with a matrix that YUV needs, and that players understand."""
-        if self.matrix in SCALER_MATRICES:
+        if self.matrix in _SCALER_MATRICES:
             return self
         return Colors(usual_matrix(size), BT709, BT709)  # sRGB has the primaries of BT.709, and players its curve
 
@@ -56,9 +56,9 @@ def rgb_of(frame: VideoFrame, enough: Size | None = None, exact: Size | None = N
     size = exact[::-1] if turned else exact
     given: dict[str, Any] = {"width": size[0], "height": size[1], "interpolation": "AREA"}
     if frame.colorspace == UNSPECIFIED:
-        given["src_colorspace"] = SCALER_MATRICES[usual_matrix(own)]
-    elif frame.colorspace in SCALER_MATRICES:
-        given["src_colorspace"] = SCALER_MATRICES[frame.colorspace]
+        given["src_colorspace"] = _SCALER_MATRICES[usual_matrix(own)]
+    elif frame.colorspace in _SCALER_MATRICES:
+        given["src_colorspace"] = _SCALER_MATRICES[frame.colorspace]
     if any(component.is_alpha for component in frame.format.components):
         pixels = on_white(np.asarray(frame.reformat(format="rgba", **given).to_ndarray()))
     else:
@@ -93,7 +93,7 @@ def yuv_frame(av: Any, pixels: Pixels, size: Size, colors: Colors) -> Any:
         width=size[0],
         height=size[1],
         format="yuv420p",
-        dst_colorspace=SCALER_MATRICES[colors.matrix],
+        dst_colorspace=_SCALER_MATRICES[colors.matrix],
         dst_color_range=_LIMITED,
     )
     tag(frame, colors)

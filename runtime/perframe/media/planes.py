@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perframe.graphics.yuv import LUMA_WEIGHTS, Pixels, YuvFormat, YuvFrame
-from perframe.media.frames import UNSPECIFIED, orientation_of, rgb_of, usual_matrix
+from perframe.media.frames import BT601, UNSPECIFIED, orientation_of, rgb_of, usual_matrix
 from perframe.media.picture import Size, covering
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _SAMPLES = {"planar": (1, 1, 1), "semiplanar": (1, 2), "packed": (4,)}  # of a t
 _FULL_RANGE = 2  # in H.273
 _PATTERN, _PIXEL = 16, 6  # the width and height of the picture that shows the siting, and a pixel of it
 _GREY, _FIRST = 128, 64  # its luma, and its first chroma
-_RED_OF_V, _BLUE_OF_U = 2 * (1 - 0.299) * 255 / 224, 2 * (1 - 0.114) * 255 / 224  # of BT.601
+_RED_OF_V, _BLUE_OF_U = (2 * (1 - weight) * 255 / 224 for weight in LUMA_WEIGHTS[BT601])
 
 
 class FrameReader:

@@ -119,12 +119,6 @@ class SampleRing:
             self.begin += len(out)
             self.changed.notify_all()
 
-    def skip(self, count: int) -> None:
-        """Drop the oldest samples, as many as there are."""
-        with self.changed:
-            self.begin += min(count, self.waiting)
-            self.changed.notify_all()
-
     def _write(self, samples: Samples) -> None:
         at = self.end % len(self._samples)
         first = min(len(samples), len(self._samples) - at)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Condition, Thread
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from perframe.errors import ClosedError, InputError
 from perframe.graphics.yuv import YuvFrame
@@ -20,28 +20,21 @@ if TYPE_CHECKING:
 _BEHIND = 4  # pictures that may wait for the thread
 
 
-class Sink(ABC):
-    """Takes pictures. `with` finishes it, or abandons it after an error, and removes unfinished files."""
+class Output(ABC):
+    """Where pictures or sound go. `with` finishes it, or abandons it after an error."""
 
     name: str
     """The name in error messages."""
 
     @abstractmethod
-    def write(self, picture: Picture | Pixels) -> None:
-        """Take a picture: a Picture, or an array of H x W x 3 uint8. The array must not change any more.
-
-        Waits only where the writing thread is several pictures behind. Raises InputError, also for a picture before.
-        """
-
-    @abstractmethod
     def finish(self) -> None:
-        """Wait until all is written, and put it in its place. Raises InputError if that failed."""
+        """Wait until everything is out, and close it. Raises InputError if that failed."""
 
     @abstractmethod
     def abandon(self) -> None:
-        """End without putting a file in its place. Does nothing after `finish`."""
+        """Close it at once, without what waits. Does nothing after `finish`."""
 
-    def __enter__(self) -> Sink:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -51,6 +44,17 @@ class Sink(ABC):
             self.finish()
         else:
             self.abandon()
+
+
+class Sink(Output):
+    """Takes pictures. `finish` puts a file in its place; `abandon` removes unfinished files."""
+
+    @abstractmethod
+    def write(self, picture: Picture | Pixels) -> None:
+        """Take a picture: a Picture, or an array of H x W x 3 uint8. The array must not change any more.
+
+        Waits only where the writing thread is several pictures behind. Raises InputError, also for a picture before.
+        """
 
 
 class ThreadedSink(Sink):

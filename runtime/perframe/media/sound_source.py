@@ -36,13 +36,13 @@ class SoundFeed(ABC):
     """Samples a second."""
     channels: int
     is_live = False
-    """Whether it continues by itself, so that the oldest samples are lost where nobody takes them."""
+    """Whether it is a microphone. Its oldest samples are lost if they are not read in time."""
 
     def __init__(self, name: str, rate: int, channels: int) -> None:
         self.name, self.rate, self.channels = name, rate, channels
         self.ring = SampleRing(int(rate * SECONDS), channels)
         self.lost = 0
-        """Samples of a live feed that were not taken in time."""
+        """Samples of a microphone that were not read in time."""
         self.ended = self.released = False
         self.error: Exception | None = None
 
@@ -141,10 +141,10 @@ def _first_time(container: InputContainer) -> float:
 class SoundSource:
     """Sound that another thread makes ready, so that the frame loop never waits for it.
 
-    In a frame loop, call `read(512, frame.time)` until it returns None. It never blocks. A file gives every sample, and
-    its thread waits where nobody takes them; a microphone's oldest samples are lost then (`lost`). Making a source
-    waits for its first samples, so that one that cannot be read fails at once: raises InputError. `with` or `release`
-    ends it; so does dropping the source.
+    In a frame loop, call `read(512, frame.time)` until it returns None. It never blocks. A file gives every sample: its
+    thread decodes two seconds ahead. A microphone keeps two seconds, and counts older samples as `lost`. Opening a file
+    waits for its first samples, and raises InputError if there are none. `with`, `release` and dropping the source end
+    it.
     """
 
     def __init__(self, feed: SoundFeed) -> None:

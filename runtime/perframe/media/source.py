@@ -19,7 +19,7 @@ from weakref import finalize
 from perframe.errors import ClosedError, InputError
 from perframe.media.feeds import RATE, AnimationFeed, DrawnFeed, Feed, FolderFeed, Scene, StillFeed
 from perframe.media.picture import PICTURES, Picture, Pixels, Size, expanded, open_picture
-from perframe.media.sound_devices import BLOCK, Microphone
+from perframe.media.sound_devices import BLOCK, Microphone, check_of_sound
 from perframe.media.sound_source import SoundSource
 
 SECONDS_FOR_A_PICTURE = 20.0
@@ -239,7 +239,10 @@ def open_source(
     """
     kind, _, rest = str(name).partition(":")
     if kind == "microphone" and not expanded(name).exists():
+        if enough is not None or loop:
+            raise InputError("enough is for pictures, and loop for files: a microphone has neither")
         return SoundSource(Microphone(rest, rate, channels, block))
+    check_of_sound(channels, block, "microphone")
     return Source(open_feed(name, enough, rate), loop)
 
 

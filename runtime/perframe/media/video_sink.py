@@ -12,7 +12,7 @@ from perframe.media.feeds import RATE
 from perframe.media.frames import Colors, tag, yuv_frame
 from perframe.media.picture import PICTURES, VIDEOS, Picture, Size, path_beside, put_in_place, remove_stale
 from perframe.media.sinks import FileSink, FolderSink, PictureSink, Sink, WindowSink
-from perframe.media.sound_devices import BLOCK, SpeakerSink
+from perframe.media.sound_devices import BLOCK, SpeakerSink, check_of_sound
 from perframe.media.source import as_rate
 from perframe.media.videos import require_av
 from perframe.media.virtual_camera import VirtualCameraSink
@@ -150,6 +150,7 @@ def open_sink(name: str | Path, rate: Any = None, *, channels: int = 1, block: i
     kind, _, rest = str(name).partition(":")
     if kind == "speaker" and not Path(name).exists():
         return SpeakerSink(rest, 48_000 if rate is None else rate, channels, block)
+    check_of_sound(channels, block, "speaker")
     if kind == "virtualcam" and not Path(name).exists():
         return VirtualCameraSink(rest, 30.0 if rate is None else float(as_rate(rate)))
     if str(name) == "window":

@@ -43,7 +43,10 @@ class VirtualCameraSink(ThreadedSink):
         if (width, height) != (self._camera.width, self._camera.height):
             was = f"{self._camera.width}×{self._camera.height}"
             raise InputError(f"{self.name}: picture {picture.index} is {width}×{height}, and those before were {was}")
-        self._camera.send(picture.pixels)
+        try:
+            self._camera.send(picture.pixels)
+        except RuntimeError as error:
+            raise InputError(f"{self.name} took no picture: {error}") from error
 
     def _close(self) -> None:
         if self._camera is not None:

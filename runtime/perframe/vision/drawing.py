@@ -14,6 +14,7 @@ from perframe.backends import mark_passes
 from perframe.errors import InputError
 from perframe.graphics import GLContext
 from perframe.tensor import BackendType, Tensor
+from perframe.textures.arguments import checked_size
 from perframe.textures.transform import PictureMap
 from perframe.vision.drawing_letters import CELL, Letters
 
@@ -185,7 +186,9 @@ class Overlay:
         viewport = self._passes.viewport(self.target)
         if not count or not viewport[2] or not viewport[3]:
             return
-        across, down, behind = _matrix(mapping, _size(self.size) if self.size else viewport[2:], viewport[2:], mask)
+        across, down, behind = _matrix(
+            mapping, checked_size(self.size) if self.size else viewport[2:], viewport[2:], mask
+        )
         params |= {
             "target": viewport[2:],
             "flipped": int(self._passes.is_flipped(self.target)),
@@ -280,13 +283,6 @@ def _length(name: str, given: float) -> float:
     if not 0 < given < math.inf:
         raise InputError(f"{name} is a number of pixels above 0, not {given!r}")
     return float(given)
-
-
-def _size(given: Any) -> tuple[int, int]:
-    whole = isinstance(given, Sequence) and len(given) == 2 and all(isinstance(n, (int, np.integer)) for n in given)
-    if not whole or min(given) < 1:
-        raise InputError(f"size is the picture's width and height in pixels, not {given!r:.80}")
-    return int(given[0]), int(given[1])
 
 
 @lru_cache(maxsize=256)

@@ -15,7 +15,7 @@ from perframe.exporters.glsl.library import FormulaLibrary
 from perframe.exporters.glsl.words import LETTERS, joined, literal, vector
 from perframe.tensor import Array
 
-MOST_WEIGHTS = 16_384  # software drivers compile a function of so many for half a minute
+MOST_WEIGHTS = 16_384  # a software driver takes half a minute to compile a function of this size
 
 
 class Scalar(NamedTuple):
