@@ -244,6 +244,7 @@ def zeros(*shape: int) -> Any:
         (lambda: decode_centernet(zeros(1, 2, 3), zeros(1, 2, 3, 3)), "heat is"),
         (lambda: ssd_anchors(128, ()), "strides"),
         (lambda: ssd_anchors((128, 0), (8,)), "positive"),
+        (lambda: ssd_anchors(10**9, (1,)), "more than 10,000,000 anchors"),
     ],
 )
 def test_what_does_not_fit_is_an_error(call: Any, said: str) -> None:

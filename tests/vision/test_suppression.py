@@ -120,6 +120,13 @@ def test_a_number_of_boxes_that_is_known_when_the_model_runs(backend: str, backe
 ROWS = np.zeros((5, 4), np.float32)
 
 
+def test_numbers_of_numpy_are_numbers() -> None:
+    best = best_boxes(Detections(ROWS, ROWS[:, 0]), np.int64(3), candidates=np.int32(4))  # type: ignore[arg-type]
+    assert best.boxes.shape[0] == 3
+    with pytest.raises(pf.InputError, match="count"):
+        best_boxes(Detections(ROWS, ROWS[:, 0]), True)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("detections", "settings", "said"),
     [

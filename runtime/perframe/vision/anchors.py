@@ -14,6 +14,7 @@ from perframe.vision.detections import Sides, width_and_height
 _PRIOR_STRIDES = (8, 16, 32, 64)  # pixels of a cell of each grid, and the sides of the boxes in it
 _PRIOR_SIDES = ((10, 16, 24), (32, 48), (64, 96), (128, 192, 256))
 _LOWEST = ((1.0, 2.0, 0.5), 0.1)  # the aspect ratios of a reduced lowest layer, and the scale of the first
+_MOST = 10_000_000  # anchors of a grid
 
 
 def ssd_anchors(
@@ -82,6 +83,10 @@ def ultraface_priors(size: Sides) -> Array:
 def _grid(cells: tuple[int, int], spacing: tuple[float, float], sides: Array, offset: float) -> Array:
     """Return anchors of these sides (k, 2) in each cell of a grid (columns, rows), row by row: (cells * k, 4)."""
     columns, rows = cells
+    if columns * rows * len(sides) > _MOST:
+        raise InputError(
+            f"a grid of {columns:,} x {rows:,} cells has more than {_MOST:,} anchors: check size and strides"
+        )
     y, x = np.mgrid[:rows, :columns] + offset
     middle = np.stack([x, y], -1).reshape(-1, 2) * spacing
     return np.concatenate([np.repeat(middle, len(sides), 0), np.tile(sides, (len(middle), 1))], 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +42,11 @@ def width_and_height(size: Sides) -> tuple[float, float]:
     if len(sides) != 2 or not all(0 < float(side) < float("inf") for side in sides):
         raise InputError(f"a size is one positive number, or a width and a height, not {size!r}")
     return float(sides[0]), float(sides[1])
+
+
+def is_whole(number: object) -> bool:
+    """Whether it is a whole number, of Python or of NumPy."""
+    return isinstance(number, Integral) and not isinstance(number, bool)
 
 
 def fits(dim: object, size: int) -> bool:

@@ -12,7 +12,7 @@ from perframe.errors import InputError
 from perframe.functional.calls import apply_all, function, known_size
 from perframe.functional.sizes import size_of
 from perframe.functional.tensor import FunctionalTensor
-from perframe.vision.detections import Detections, checked_points, each, floats, rows_at
+from perframe.vision.detections import Detections, checked_points, each, floats, is_whole, rows_at
 
 _LEAST_WEIGHT = 1e-30  # so that empty rows are 0, and not NaN
 _MOST = 1024  # candidates that all backends compare at once
@@ -68,9 +68,11 @@ def best_boxes(
         given = each(given, lambda x: F.unsqueeze(x, 0))
     clean = F.where(given.scores > score_threshold, given.scores, -math.inf)
     many = clean.shape[1]
-    top = F.topk(clean, min(candidates, many) if isinstance(many, int) else F.minimum(candidates, size_of(clean, 1)))
+    top = F.topk(
+        clean, min(int(candidates), many) if isinstance(many, int) else F.minimum(int(candidates), size_of(clean, 1))
+    )
     best = each(given, lambda x: rows_at(x, top.indices))._replace(scores=top.values)
-    settings = {"picks": count, "iou_threshold": float(iou_threshold), "score_threshold": float(score_threshold)}
+    settings = {"picks": int(count), "iou_threshold": float(iou_threshold), "score_threshold": float(score_threshold)}
     picks, *owners = apply_all("PickBoxes", (best.boxes, best.scores, best.classes), 2 if blend else 1, **settings)
     filled, at = picks >= 0, F.maximum(picks, 0)
 
@@ -102,9 +104,9 @@ def _blended(best: Detections, owners: FunctionalTensor, count: int) -> Detectio
 
 
 def _check(count: int, candidates: int, iou_threshold: float, score_threshold: float) -> None:
-    if not isinstance(count, int) or count < 1:
+    if not is_whole(count) or count < 1:
         raise InputError(f"count is a number of boxes from 1, not {count!r}")
-    if not isinstance(candidates, int) or not 1 <= candidates <= _MOST:
+    if not is_whole(candidates) or not 1 <= candidates <= _MOST:
         raise InputError(f"candidates is a number from 1 to {_MOST}, not {candidates!r}")
     if not 0 <= iou_threshold <= 1:
         raise InputError(f"iou_threshold is a share of 0 to 1, not {iou_threshold!r}")

@@ -26,7 +26,7 @@ def check_object(device: Device, thing: Any) -> None:
         raise ClosedError(f"this moderngl.{kind} was released")
     if thing.ctx is not device.ctx:
         raise InputError(
-            f"this moderngl.{kind} belongs to another moderngl.Context than the TextureConverter: give both the "
+            f"this moderngl.{kind} belongs to another moderngl.Context than this object: give both the "
             "same ctx; if two contexts share their textures, pass the texture's GL name, texture.glo"
         )
 
