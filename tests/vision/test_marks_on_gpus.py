@@ -149,7 +149,7 @@ def test_a_frame_makes_no_gl_object(gl_context: Any, overlay: pf.vision.Overlay)
         ),
         (lambda o: o.texts(["a"], BOXES), "texts are 2 texts"),
         (lambda o: o.texts("ab", BOXES), "texts are 2 texts"),
-        (lambda o: (setattr(o, "size", (0, 5)), o.boxes(BOXES)), "size is the picture's"),
+        (lambda o: (setattr(o, "size", (0, 5)), o.boxes(BOXES)), "size is a width and a height"),
         (lambda o: (setattr(o, "target", "screen"), o.boxes(BOXES)), "a texture is a moderngl.Texture"),
     ],
 )

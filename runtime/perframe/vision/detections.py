@@ -45,7 +45,7 @@ def width_and_height(size: Sides) -> tuple[float, float]:
 
 
 def is_whole(number: object) -> bool:
-    """Whether it is a whole number, of Python or of NumPy."""
+    """Whether it is an integer of Python or NumPy, and no bool."""
     return isinstance(number, Integral) and not isinstance(number, bool)
 
 
