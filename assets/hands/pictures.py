@@ -22,7 +22,7 @@ EMPTY = 0.14  # the share of crops without a hand in their middle
 
 @dataclass(frozen=True)
 class Palm:
-    """A palm in pixels: the box (left, top, right, bottom), a square of its length around its middle, and its points."""
+    """A palm in pixels: the box (left, top, right, bottom), a square of its length around its middle; and points."""
 
     box: Array
     points: Array

@@ -47,7 +47,7 @@ class Landmarks(nn.Module):
         self.register_buffer("places", torch.stack([x, y], -1).reshape(-1, 2))
 
     def forward(self, crops: Tensor) -> tuple[Tensor, Tensor]:
-        """(batch, 64, 64, 3) in 0..1 → (batch, 42): x and y of the joints in pixels; and (batch, 1): the score, 0..1."""
+        """(batch, 64, 64, 3) in 0..1 → (batch, 42): x and y of joints in pixels; and (batch, 1): the score, 0..1."""
         fine = self.fine(crops.permute(0, 3, 1, 2) * 2 - 1)
         coarse = self.coarse(fine)
         x = F.interpolate(self.back(coarse), scale_factor=2.0, mode="nearest") + self.aside(fine)

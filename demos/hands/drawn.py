@@ -24,7 +24,9 @@ FINE = 2  # pixels are drawn finer by this factor, across and down, and then mad
 
 # Lengths are those of the palm, from the wrist to the base of the middle finger. x is the thumb's side, y is up.
 _BASES = np.array([(0.28, 0.24), (0.28, 0.97), (0.0, 1.0), (-0.25, 0.95), (-0.46, 0.82)])
-_LENGTHS = np.array([(0.40, 0.33, 0.28), (0.47, 0.28, 0.24), (0.50, 0.31, 0.24), (0.47, 0.29, 0.23), (0.37, 0.22, 0.20)])
+_LENGTHS = np.array(
+    [(0.40, 0.33, 0.28), (0.47, 0.28, 0.24), (0.50, 0.31, 0.24), (0.47, 0.29, 0.23), (0.37, 0.22, 0.20)]
+)
 _DIRECTIONS = np.array([0.75, 0.10, 0.0, -0.10, -0.22])  # radians from upward to the thumb's side
 _SPREADS = np.array([0.25, 0.16, 0.02, -0.13, -0.26])
 _BENDS = np.array([1.3, 1.6, 1.0])  # radians of the three joints of a finger that is bent as far as it goes
@@ -99,7 +101,14 @@ class HandPen:
         self._arm(build, hold, edge)
         line = max(1.0, 0.035 * scale)
         palm = _placed(np.array([(0.17, -0.02, 0), (-0.2, -0.02, 0), (-0.02, 0.45, 0)]), hold)[:, :2] * FINE
-        pieces = [(at[0], at[5]), (at[0], at[9]), (palm[1], at[13]), (palm[1], at[17]), (palm[0], at[1]), (at[1], at[5])]
+        pieces = [
+            (at[0], at[5]),
+            (at[0], at[9]),
+            (palm[1], at[13]),
+            (palm[1], at[17]),
+            (palm[0], at[1]),
+            (at[1], at[5]),
+        ]
         thick = 0.16 * scale
         outline = np.concatenate([palm[:2], at[[17, 13, 9, 5, 1]]])
         for color, more in ((edge, line), (skin, 0.0)):

@@ -37,7 +37,7 @@ WAYS = (
         Key(2.8, 0.80, 0.66, pinch=1),
         Key(4.6, 1.3, 0.44, pinch=1, roll=0.15),
         Key(5.2, 1.3, 0.44, roll=0.15),
-        Key(6.6, 0.45, 0.5, roll=-0.1),
+        Key(6.6, 0.45, 0.44, roll=-0.1),
         Key(8.0, -0.35, 0.75, roll=-0.35),
         Key(9.2, -0.35, 0.75, roll=-0.35),
         Key(10.8, 0.35, 0.62, wave=1, roll=-0.1),
@@ -95,6 +95,8 @@ class HandFilm:
             roll + 0.3 * wave * swing,
             is_left=index == 1,
             spread=0.45 + 0.2 * sin(1.3 * time + 2 * index),
-            bends=tuple(bend + 0.05 * (1 - pinch) * (1 + sin(1.7 * time + finger)) for finger, bend in enumerate(bends)),
+            bends=tuple(
+                bend + 0.05 * (1 - pinch) * (1 + sin(1.7 * time + finger)) for finger, bend in enumerate(bends)
+            ),
             fold=fold,
         )

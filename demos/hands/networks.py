@@ -96,7 +96,8 @@ def follower() -> pf.Model:
     found, sure = graph.add_input("float32", (FOUND, 5), "found"), graph.add_input("float32", (FOUND,), "sure")
     fresh = graph.add_input("float32", (1,), "fresh")
     chosen, kept = follow_regions(regions, scores, found, sure * fresh, threshold=SURE)
-    return graph.compile(chosen=chosen, kept=kept)
+    size = F.maximum(chosen[:, 2:4], 1.0)  # a row without a hand reads one pixel
+    return graph.compile(chosen=F.cat([chosen[:, :2], size, chosen[:, 4:]], 1), kept=kept)
 
 
 def landmark_network(file: Path | None) -> Network:
@@ -115,10 +116,12 @@ def landmark_network(file: Path | None) -> Network:
     state = graph.add_input("float32", (3, HANDS, JOINTS, 2), "state")
     is_single = sides(network.inputs[0])[0] == 1
     runs = [F.forward(network, part) for part in (F.split(crops, 1) if is_single else [crops])]
-    flat, scores = (F.cat([F.reshape(run[index], (-1, run[index].shape[-1])) for run in runs], 0) for index in (at, sure))
+    flat, scores = (
+        F.cat([F.reshape(run[index], (-1, run[index].shape[-1])) for run in runs], 0) for index in (at, sure)
+    )
     joints = points_of_regions(F.reshape(flat, (HANDS, JOINTS, -1))[..., :2], regions, side)
     following = regions_of_hands(joints[:, [WRIST, MIDDLE]], 0, 1)
-    present = alone(following, scores[:, 0] * F.to(regions[:, 2] > 1.0, "float32"))  # a row without a hand has no size
+    present = alone(following, scores[:, 0] * F.to(regions[:, 2] > 1.0, "float32"))
     points, next_state = one_euro(joints, state, seconds, kept, min_cutoff=STEADY, beta=QUICK)
     model = graph.compile(points=points, scores=present, following=following, next_state=next_state)
     return Network(model, (HANDS, side, side, 3), pf.TextureTransform(layout="NHWC"))

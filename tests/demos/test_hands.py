@@ -1,0 +1,215 @@
+"""Hands: followed through a film with known joints on each backend, and on a GPU nothing is read back."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import perframe as pf
+from perframe.backends.gl.storage.storage import GLStorage
+from perframe.command_line.commands.demo import load_demo
+from perframe.resources import resource
+from perframe.tensor import frames
+
+SIZE, RATE = (640, 360), 30
+SETTLED = 30  # pictures after which a still hand counts
+
+
+def part(name: str, package: str = "hands") -> Any:
+    load_demo("hands")
+    return import_module(f"perframe_demos.{package}.{name}")
+
+
+class Follower:
+    """Runs the chain on pictures, and counts what a GPU would read back or wait for."""
+
+    def __init__(self, backend: str, ctx: Any, monkeypatch: pytest.MonkeyPatch, **files: Path) -> None:
+        self.is_gl = backend != "cpu"
+        self.chain = part("chain").HandChain(backend, ctx if self.is_gl else None, SIZE, **files)
+        self.texture = ctx.texture(SIZE, 3) if self.is_gl else None
+        self.transfers: list[str] = []
+        self._patch = monkeypatch
+
+    def __call__(self, pixels: Any, seconds: float = 1 / RATE) -> tuple[Any, Any]:
+        """The points (hands, 21, 2) and scores (hands,) of a picture."""
+        if self.texture is not None:
+            self.texture.write(pixels.tobytes())
+        given = pixels if self.texture is None else self.texture
+        with self._patch.context() as patch:
+            if self.is_gl and self.chain.pictures >= 2:
+                self._count(patch)
+            seen = self.chain.landmarks(given, self.chain.regions(given), seconds)
+        return seen.points.numpy(), seen.scores.numpy()
+
+    def _count(self, patch: pytest.MonkeyPatch) -> None:
+        def note(name: str) -> Any:
+            return lambda *_: self.transfers.append(name)
+
+        patch.setattr(type(frames.current_frame()), "blocking", note("blocking"))
+        for name in ("download", "request"):
+            assert hasattr(GLStorage, name)
+            for kind in (GLStorage, *GLStorage.__subclasses__()):
+                patch.setattr(kind, name, note(name))
+
+    def release(self) -> None:
+        self.chain.release()
+        if self.texture is not None:
+            self.texture.release()
+
+
+class Watched(NamedTuple):
+    """A hand in a picture: whether all its joints lie within, its row or -1, and how far off its joints are."""
+
+    is_whole: bool
+    row: int
+    off: float
+
+
+def watched(joints: Any, points: Any, scores: Any, palm: float) -> Watched:
+    """The row whose joints are nearest to a hand's, if they are within a palm; `off` is the mean in stretched hands."""
+    away = np.linalg.norm(points - joints, axis=2).mean(1)
+    away[scores <= 0.5] = np.inf
+    row = int(away.argmin())
+    is_whole = bool(((joints > 0) & (joints < SIZE)).all())
+    is_found = bool(away[row] < palm)
+    return Watched(is_whole, row if is_found else -1, float(away[row]) / (palm * part("drawn").LENGTH))
+
+
+@pytest.mark.slow
+def test_hands_are_followed_through_a_film(
+    backend: str, backend_context: Any, monkeypatch: pytest.MonkeyPatch, record_property: Any
+) -> None:
+    """A loop of the film. An error is the mean distance of 21 joints as a share of a stretched hand, wrist to tip."""
+    film = part("film")
+    draw, follow = film.HandFilm(SIZE), Follower(backend, backend_context, monkeypatch)
+    palm, hands = film.PALM * SIZE[1], len(film.BUILDS)
+    seen: list[list[Watched]] = [[] for _ in range(hands)]
+    for index in range(int(film.LOOP * RATE)):
+        points, scores = follow(draw(index / RATE))
+        for hand, joints in enumerate(draw.joints):
+            seen[hand].append(watched(joints, points, scores, palm))
+    looks, pictures, transfers = follow.chain.looks, follow.chain.pictures, follow.transfers
+    follow.release()
+    whole = [one for hand in seen for one in hand if one.is_whole]
+    off = np.array([one.off for one in whole if one.row >= 0])
+    late = [sum(one.is_whole and one.row < 0 for one in hand) for hand in seen]
+    print(
+        f"{backend}: off {off.mean():.3%}, worst {off.max():.2%}, not found while whole {late}, {looks} of {pictures}"
+    )
+    assert not transfers, "nothing is read back, and nothing waits"
+    assert looks < 0.1 * pictures
+    assert off.mean() < 0.02
+    assert max(late) <= part("chain").EVERY, "a hand that comes back waits for the next look"
+    assert any(not one.is_whole for one in seen[0]), "a hand leaves the picture"
+    for hand in seen:  # a row stays with a hand for as long as it is found
+        pairs = zip(hand, hand[1:], strict=False)
+        assert all(now.row == before.row for before, now in pairs if now.row >= 0 and before.row >= 0)
+    both = [(a.row, b.row) for a, b in zip(*seen, strict=True) if a.row >= 0 and b.row >= 0]
+    assert both and all(a != b for a, b in both)
+
+
+@pytest.mark.slow
+def test_a_still_hand_does_not_jitter(backend: str, backend_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a camera's noise, no joint is ever more than half a pixel from its mean place."""
+    random, follow = np.random.default_rng(0), Follower(backend, backend_context, monkeypatch)
+    still = part("film").HandFilm(SIZE)(0.7).astype(np.float32)
+    places = []
+    for index in range(3 * SETTLED):
+        noisy = np.clip(np.rint(still + random.normal(0, 2.5, still.shape)), 0, 255).astype(np.uint8)
+        points, scores = follow(noisy)
+        if index >= SETTLED:
+            places.append(points)
+    follow.release()
+    away = np.linalg.norm(np.array(places) - np.mean(places, 0), axis=-1)
+    print(f"{backend}: at most {away.max():.3f} pixels, {np.sqrt((away**2).mean()):.3f} rms")
+    assert (scores > 0.5).all() and away.max() < 0.5
+
+
+def test_a_row_that_comes_upon_another_hand_ends() -> None:
+    networks = part("networks")
+    graph = pf.FunctionalGraph("alone")
+    regions, scores = graph.add_input("float32", (2, 5), "regions"), graph.add_input("float32", (2,), "scores")
+    model = graph.compile(left=networks.alone(regions, scores))
+    near = np.array([[100, 100, 80, 80, 0], [110, 100, 80, 80, 0]], np.float32)
+    for given, wanted in (((0.9, 0.8), (0.9, 0.0)), ((0.3, 0.8), (0.3, 0.8))):
+        left = pf.run(model, {"regions": near, "scores": np.array(given, np.float32)})["left"]
+        np.testing.assert_allclose(left, wanted, rtol=1e-6)
+    apart = near + np.array([[0] * 5, [60, 0, 0, 0, 0]], np.float32)
+    left = pf.run(model, {"regions": apart, "scores": np.array([0.9, 0.8], np.float32)})["left"]
+    np.testing.assert_allclose(left, (0.9, 0.8), rtol=1e-6)
+
+
+def test_a_pinch_carries_the_ball(backend: str, backend_context: Any) -> None:
+    ball = part("ball")
+    points, scores, step = (
+        np.zeros((2, 21, 2), np.float32),
+        np.array([0.9, 0.9], np.float32),
+        np.array([0.1], np.float32),
+    )
+    points[:, 9] = 0, -100  # palms of 100 pixels
+    points[1, :] += 5000
+
+    def held(x: float, y: float, gap: float) -> None:
+        points[0, 4], points[0, 8] = (x - gap / 2, y), (x + gap / 2, y)
+
+    def moved(worker: pf.Worker) -> Any:
+        return worker.schedule({"points": points, "scores": scores, "seconds": step}).peek_output("ball").numpy()[0]
+
+    carry = {"new_state": "state", "new_trail": "trail"}
+    with pf.Worker(ball.ball_model(SIZE), backend, backend_context, carry=carry) as worker:
+        worker.reset(ball.beginning(SIZE))
+        held(320, 300, 5)  # too far away
+        np.testing.assert_allclose(moved(worker), (320, 180), atol=1e-3)
+        held(330, 190, 80)  # near, but open
+        np.testing.assert_allclose(moved(worker), (320, 180), atol=1e-3)
+        held(330, 190, 10)
+        np.testing.assert_allclose(moved(worker), (330, 190), atol=1e-3)
+        for x in (340, 350, 360, 370, 380, 390, 400, 410):  # 100 pixels a second; between closed and open it holds
+            held(x, 190, 40)
+            np.testing.assert_allclose(moved(worker), (x, 190), atol=1e-3)
+        held(420, 190, 80)
+        flown = moved(worker)
+        assert 410 + 8 < flown[0] <= 410 + 10.5, "it flies on"
+        trail = worker.peek_output("new_trail").numpy()[0]
+        np.testing.assert_allclose(trail[:2], [flown, (410, 190)], atol=1e-2)
+        scores[0] = 0.1  # what is no hand does not pinch
+        held(*flown.tolist(), 0)
+        assert moved(worker)[0] > flown[0] + 5
+
+
+def test_the_ball_bounces_off_the_edges() -> None:
+    ball = part("ball")
+    points, scores = np.zeros((2, 21, 2), np.float32), np.zeros(2, np.float32)
+    given = {"points": points, "scores": scores, "seconds": np.array([0.1], np.float32)}
+    state = np.array([630, 5, 300, -100, 0, 0], np.float32)
+    made = pf.run(ball.ball_model(SIZE), {**given, "state": state, "trail": ball.beginning(SIZE)["trail"]})
+    np.testing.assert_allclose(made["ball"][0], (640, 0))
+    assert -300 < made["new_state"][2] < -250 and 80 < made["new_state"][3] < 100
+
+
+def test_it_writes_a_picture_of_a_picture(backend: str, gl_context: Any, tmp_path: Path) -> None:
+    Image.fromarray(part("film").HandFilm((480, 270))(1.0)).save(tmp_path / "seen.png")
+    out = tmp_path / "hands.png"
+    argv = ["--headless", "--backend", backend, "--frames", "3", "--save", str(out)]
+    assert load_demo("hands")([*argv, "--source", str(tmp_path / "seen.png")]) == 0
+    drawn = np.asarray(Image.open(out).convert("RGB")).astype(int)
+    plain = np.asarray(Image.open(tmp_path / "seen.png").resize((1280, 720))).astype(int)
+    marked = np.abs(drawn - plain).sum(2)[100:] > 200
+    assert 0.01 < marked.mean() < 0.1  # two skeletons and the ball
+
+
+def test_other_files_are_refused(tmp_path: Path, capsys: Any) -> None:
+    digits = resource("assets", "digits", "digits.onnx")
+    argv = ["--headless", "--backend", "cpu", "--frames", "2", "--save", str(tmp_path / "hands.png")]
+    for option, kind in (("--detector", "palm detector"), ("--landmarks", "landmark network")):
+        assert load_demo("hands")([*argv, option, str(digits)]) == 1
+        assert f"digits.onnx is not a {kind}: it has input ink float32" in capsys.readouterr().err
+        assert load_demo("hands")([*argv, option, str(tmp_path / "none.onnx")]) == 1
+        assert "none.onnx" in capsys.readouterr().err
+    assert load_demo("hands")([*argv, "--source", str(tmp_path / "film.mp4")]) == 1
+    assert "does not exist" in capsys.readouterr().err and not list(tmp_path.iterdir())
