@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import cos, sin
 from typing import Any
 
@@ -16,7 +17,7 @@ JOINTS = 21
 FINGERS = tuple(tuple(range(first, first + 4)) for first in (1, 5, 9, 13, 17))
 BONES = tuple(
     [(0, finger[0]) for finger in FINGERS]
-    + [pair for finger in FINGERS for pair in zip(finger, finger[1:], strict=False)]
+    + [pair for finger in FINGERS for pair in pairwise(finger)]
     + [(5, 9), (9, 13), (13, 17)]
 )
 LENGTH = 2.05  # of a stretched hand, from the wrist to the tip of the middle finger
@@ -53,7 +54,7 @@ class Hold:
     y: float
     palm: float
     roll: float = 0.0
-    is_left: bool = False  # the thumb is on the left, as of a left palm... seen from its front
+    is_left: bool = False  # whether the thumb is on the picture's left
     spread: float = 0.5  # of the fingers, 0..1
     bends: tuple[float, float, float, float, float] = (0.1, 0.1, 0.1, 0.1, 0.1)  # of the fingers, 0..1
     fold: float = 0.0  # how far the thumb lies before the palm, 0..1

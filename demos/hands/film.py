@@ -86,8 +86,9 @@ class HandFilm:
         _, x, y, pinch, wave, roll = (begin + (end - begin) * share * share * (3 - 2 * share)).tolist()
         high = self._size[1]
         swing = sin(tau * time * 0.9 + index)
-        bends: Any
-        bends, fold = pinching(pinch)
+        held, fold = pinching(pinch)
+        idle = 0.05 * (1 - pinch)
+        bends: Any = tuple(bend + idle * (1 + sin(1.7 * time + finger)) for finger, bend in enumerate(held))
         return Hold(
             x * high,
             y * high,
@@ -95,8 +96,6 @@ class HandFilm:
             roll + 0.3 * wave * swing,
             is_left=index == 1,
             spread=0.45 + 0.2 * sin(1.3 * time + 2 * index),
-            bends=tuple(
-                bend + 0.05 * (1 - pinch) * (1 + sin(1.7 * time + finger)) for finger, bend in enumerate(bends)
-            ),
+            bends=bends,
             fold=fold,
         )

@@ -116,9 +116,7 @@ def landmark_network(file: Path | None) -> Network:
     state = graph.add_input("float32", (3, HANDS, JOINTS, 2), "state")
     is_single = sides(network.inputs[0])[0] == 1
     runs = [F.forward(network, part) for part in (F.split(crops, 1) if is_single else [crops])]
-    flat, scores = (
-        F.cat([F.reshape(run[index], (-1, run[index].shape[-1])) for run in runs], 0) for index in (at, sure)
-    )
+    flat, scores = (F.cat([F.flatten(run[index], 1) for run in runs], 0) for index in (at, sure))
     joints = points_of_regions(F.reshape(flat, (HANDS, JOINTS, -1))[..., :2], regions, side)
     following = regions_of_hands(joints[:, [WRIST, MIDDLE]], 0, 1)
     present = alone(following, scores[:, 0] * F.to(regions[:, 2] > 1.0, "float32"))

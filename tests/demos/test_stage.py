@@ -22,6 +22,7 @@ SMALL = {
     "agents": ["--creatures", "50"],
     "digits": [],
     "faces": [],
+    "hands": [],
     "life": ["--steps", "1"],
     "listen": ["--at", "0.5"],
     "neural": [],
