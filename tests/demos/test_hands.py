@@ -13,7 +13,6 @@ from PIL import Image
 import perframe as pf
 from perframe.backends.gl.storage.storage import GLStorage
 from perframe.command_line.commands.demo import load_demo
-from perframe.resources import resource
 from perframe.tensor import frames
 
 SIZE, RATE = (640, 360), 30
@@ -194,15 +193,3 @@ def test_it_writes_a_picture_of_a_picture(backend: str, gl_context: Any, tmp_pat
     plain = np.asarray(Image.open(tmp_path / "seen.png").resize((1280, 720))).astype(int)
     marked = np.abs(drawn - plain).sum(2)[100:] > 200
     assert 0.01 < marked.mean() < 0.1  # two skeletons and the ball
-
-
-def test_other_files_are_refused(tmp_path: Path, capsys: Any) -> None:
-    digits = resource("assets", "digits", "digits.onnx")
-    argv = ["--headless", "--backend", "cpu", "--frames", "2", "--save", str(tmp_path / "hands.png")]
-    for option, kind in (("--detector", "palm detector"), ("--landmarks", "landmark network")):
-        assert load_demo("hands")([*argv, option, str(digits)]) == 1
-        assert f"digits.onnx is not a {kind}: it has input ink float32" in capsys.readouterr().err
-        assert load_demo("hands")([*argv, option, str(tmp_path / "none.onnx")]) == 1
-        assert "none.onnx" in capsys.readouterr().err
-    assert load_demo("hands")([*argv, "--source", str(tmp_path / "film.mp4")]) == 1
-    assert "does not exist" in capsys.readouterr().err and not list(tmp_path.iterdir())
