@@ -47,7 +47,7 @@ FILMS = {
     "digits": Film(0, 140, 3, shown=90),
     "agents": Film(30, 150, 4, shown=110, quality=28, size=(480, 270)),
     "faces": Film(3, 40, 1, 0.1, 100, quality=45),
-    "hands": Film(0, 98, 2, 0.05, 100, quality=40),
+    "hands": Film(0, 240, 4, 0.05, 90, quality=40),
     "segment": Film(0, 30, 1, 0.1, 100, quality=40),
     "listen": Film(60, 200, 3, shown=100, quality=50, options=("--at", "1")),
     "talk": Film(24, 330, 6, shown=200, quality=40),

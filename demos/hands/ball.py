@@ -13,7 +13,7 @@ from .networks import HANDS, MIDDLE, SURE, WRIST
 THUMB, INDEX = 4, 8  # the tips that pinch
 CLOSED, OPEN = 0.25, 0.45  # their distance in palms: a pinch begins below the first, and ends above the second
 REACH = 0.8  # in palms, from the pinch to the middle of a ball that it takes
-DRAG = 0.6  # of the speed that is lost in a second of free flight
+DRAG = 2.0  # the speed falls by exp(-DRAG) in a second of free flight
 TRAIL = 20  # places
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 

@@ -32,7 +32,7 @@ TWINS = 0.5  # two regions that overlap by so much of both are one hand
 STRIDES = (8, 16, 16, 16)
 PALM_NUMBERS = 18  # of an anchor: a box and seven points
 WRIST, MIDDLE = 0, 9  # joints that span the palm
-STEADY, QUICK = 2.0, 0.5  # of the One-Euro filter: Hz at rest, and Hz more for each pixel a second
+STEADY, QUICK = 1.0, 0.2  # of the One-Euro filter: Hz at rest, and Hz more for each pixel a second
 
 _PALMS = (
     "a palm detector has one float32 input (1, side, side, 3), and outputs (1, anchors, 18) and (1, anchors, 1), as "
@@ -131,7 +131,8 @@ def alone(regions: pf.FunctionalTensor, scores: pf.FunctionalTensor) -> pf.Funct
     boxes = F.cat([middle - half, middle + half], 1)
     before = F.to(F.box_iou(boxes, boxes) > TWINS, "float32") * np.tril(np.ones((HANDS, HANDS), np.float32), -1)
     taken = F.matmul(before, F.to(scores > SURE, "float32"))
-    return F.where(taken > 0, F.zeros_like(scores), scores)
+    left: pf.FunctionalTensor = F.where(taken > 0, F.zeros_like(scores), scores)
+    return left
 
 
 def _side(network: pf.Model) -> int:

@@ -92,13 +92,13 @@ def test_hands_are_followed_through_a_film(backend: str, backend_context: Any, m
             seen[hand].append(watched(joints, points, scores, palm))
     looks, pictures, transfers = follow.chain.looks, follow.chain.pictures, follow.transfers
     follow.release()
-    whole = [one for hand in seen for one in hand if one.is_whole]
-    off = np.array([one.off for one in whole if one.row >= 0])
+    each = [[one.off for one in hand if one.is_whole and one.row >= 0] for hand in seen]
+    means, worst = [float(np.mean(off)) for off in each], float(np.max(np.concatenate(each)))
     late = [sum(one.is_whole and one.row < 0 for one in hand) for hand in seen]
-    print(f"{backend}: off {off.mean():.3%}, worst {off.max():.2%}, late {late}, {looks} looks at {pictures} pictures")
+    print(f"{backend}: off {np.mean(np.concatenate(each)):.3%}, each {means}, worst {worst:.2%}, late {late}")
     assert not transfers, "nothing is read back, and nothing waits"
     assert looks < 0.1 * pictures
-    assert off.mean() < 0.02
+    assert max(means) < 0.02, "the dark hand and the light one"
     assert max(late) <= part("chain").EVERY, "a hand that comes back waits for the next look"
     assert any(not one.is_whole for one in seen[0]), "a hand leaves the picture"
     rows = [{one.row for one in hand if one.row >= 0} for hand in seen]
@@ -181,7 +181,23 @@ def test_the_ball_bounces_off_the_edges() -> None:
     state = np.array([630, 5, 300, -100, 0, 0], np.float32)
     made = pf.run(ball.ball_model(SIZE), {**given, "state": state, "trail": ball.beginning(SIZE)["trail"]})
     np.testing.assert_allclose(made["ball"][0], (640, 0))
-    assert -300 < made["new_state"][2] < -250 and 80 < made["new_state"][3] < 100
+    slower = np.exp(-0.1 * ball.DRAG)
+    np.testing.assert_allclose(made["new_state"][2:4], (-300 * slower, 100 * slower), rtol=1e-5)
+
+
+def test_the_hands_of_the_film_pass_the_ball_to_each_other() -> None:
+    ball, film, drawn = part("ball"), part("film"), part("drawn")
+    draw, holders = film.HandFilm(SIZE), list[tuple[bool, ...]]()
+    with pf.Worker(ball.ball_model(SIZE), carry={"new_state": "state", "new_trail": "trail"}) as worker:
+        worker.reset(ball.beginning(SIZE))
+        for index in range(int(2 * film.LOOP * 20)):
+            hands = [drawn.joints_of(build, draw.hold(at, index / 20)) for at, build in enumerate(film.BUILDS)]
+            points = np.stack(hands)[..., :2].astype(np.float32)
+            given = {"points": points, "scores": np.ones(2, np.float32), "seconds": np.array([0.05], np.float32)}
+            held = tuple((worker.schedule(given).peek_output("new_state").numpy()[4:] > 0).tolist())
+            if not holders or holders[-1] != held:
+                holders.append(held)
+    assert holders == [(False, False), (True, False), (False, False), (False, True)] * 2 + [(False, False)]
 
 
 def test_it_writes_a_picture_of_a_picture(backend: str, gl_context: Any, tmp_path: Path) -> None:
