@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-FRAMES = 105  # of a recording
+FRAMES = 118  # of a recording
 
 
 def main(argv: list[str]) -> int:
