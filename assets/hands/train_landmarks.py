@@ -1,6 +1,6 @@
 """Train the network that finds 21 joints in a crop of a hand, on hands that the demo draws. Writes ONNX.
 
-    python train_landmarks.py --out landmarks.onnx [--minutes 12] [--seed 0]
+    python train_landmarks.py --out landmarks.onnx [--minutes 9] [--seed 0]
 
 A heat map for each joint says where it is; the joint is the mean of the places, weighted by the map's softmax, so that
 it falls between cells (X. Sun et al., Integral Human Pose Regression, 2018). Needs torch, onnx, onnxscript and Pillow;
@@ -93,7 +93,7 @@ def measure(network: Landmarks, random: np.random.Generator, scenery: Image.Imag
 
 
 def main() -> None:
-    arguments = training.asked(__doc__, "landmarks.onnx", minutes=12)
+    arguments = training.asked(__doc__, "landmarks.onnx", minutes=9)
     scenery = Image.open(resource("assets", "painter", "scene.jpg")).convert("RGB")
     random = training.begin(arguments.seed)
     network = Landmarks()

@@ -1,6 +1,6 @@
 """Train the detector of palms on hands that the demo draws, before any clutter. Writes ONNX.
 
-    python train_palms.py --out palms.onnx [--minutes 8] [--seed 0]
+    python train_palms.py --out palms.onnx [--minutes 10] [--seed 0]
 
 Inputs and outputs are those of MediaPipe's BlazePalm (F. Zhang et al., MediaPipe Hands: On-device Real-time Hand
 Tracking, 2020) for a smaller picture, so the demo reads both with one decoder: 896 anchors, two in each cell of a grid
@@ -139,7 +139,7 @@ def measure(network: Palms, random: np.random.Generator, scenery: Image.Image) -
 
 
 def main() -> None:
-    arguments = training.asked(__doc__, "palms.onnx", minutes=8)
+    arguments = training.asked(__doc__, "palms.onnx", minutes=10)
     scenery = Image.open(resource("assets", "painter", "scene.jpg")).convert("RGB")
     random = training.begin(arguments.seed)
     network = Palms()
