@@ -32,7 +32,7 @@ TWINS = 0.5  # two regions that overlap by so much of both are one hand
 STRIDES = (8, 16, 16, 16)
 PALM_NUMBERS = 18  # of an anchor: a box and seven points
 WRIST, MIDDLE = 0, 9  # joints that span the palm
-STEADY, QUICK = 1.0, 0.2  # of the One-Euro filter: Hz at rest, and Hz more for each pixel a second
+STEADY, QUICK = 1.0, 0.5  # of the One-Euro filter: Hz at rest, and Hz more for each pixel a second
 
 _PALMS = (
     "a palm detector has one float32 input (1, side, side, 3), and outputs (1, anchors, 18) and (1, anchors, 1), as "
