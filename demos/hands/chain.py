@@ -14,7 +14,7 @@ from .networks import follower, landmark_network, palm_detector
 EVERY = 15  # pictures from one look of the detector to the next
 
 
-class Seen(NamedTuple):
+class HandsSeen(NamedTuple):
     """The hands of a picture, where the networks run: points (hands, 21, 2) in its pixels, and scores (hands,)."""
 
     points: pf.Tensor
@@ -61,13 +61,13 @@ class HandChain:
             given[name] = self._detector.peek_output(output)
         return self._follower.schedule(given).peek_output("chosen")
 
-    def landmarks(self, picture: Any, regions: pf.Tensor, seconds: float) -> Seen:
+    def landmarks(self, picture: Any, regions: pf.Tensor, seconds: float) -> HandsSeen:
         """The hands in these regions. `seconds` is the time since the last picture."""
         self._converter.crop(picture, regions, self._crops, self._part)
         given = {"crops": self._crops, "regions": regions, "kept": self._follower.peek_output("kept")}
         outputs = self._landmarks.schedule({**given, "seconds": np.array([seconds], np.float32)}).peek_output
         self._last = outputs("following"), outputs("scores")
-        return Seen(outputs("points"), outputs("scores"))
+        return HandsSeen(outputs("points"), outputs("scores"))
 
     def release(self) -> None:
         """Free the workers and the tensors."""

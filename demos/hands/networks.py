@@ -44,7 +44,7 @@ _LANDMARKS = (
 )
 
 
-class Network(NamedTuple):
+class ChainNetwork(NamedTuple):
     """A model of the chain, and the shape and the values of its picture."""
 
     model: pf.Model
@@ -52,7 +52,7 @@ class Network(NamedTuple):
     transform: pf.TextureTransform
 
 
-def palm_detector(file: Path | None, picture: tuple[int, int]) -> Network:
+def palm_detector(file: Path | None, picture: tuple[int, int]) -> ChainNetwork:
     """Picture → `regions` (FOUND, 5) of hands and their `scores` (FOUND,), for pictures of this width and height.
 
     Raises ModelError for a file that is no palm detector.
@@ -73,7 +73,7 @@ def palm_detector(file: Path | None, picture: tuple[int, int]) -> Network:
     best = best_boxes(found, FOUND, iou_threshold=0.3, score_threshold=SURE, blend=True)
     assert best.points is not None
     regions = regions_of_hands(best.points[0], 0, 2, boxes=best.boxes[0])
-    return Network(graph.compile(regions=regions, scores=best.scores[0]), shape, how)
+    return ChainNetwork(graph.compile(regions=regions, scores=best.scores[0]), shape, how)
 
 
 def regions_of_hands(
@@ -100,7 +100,7 @@ def follower() -> pf.Model:
     return graph.compile(chosen=F.cat([chosen[:, :2], size, chosen[:, 4:]], 1), kept=kept)
 
 
-def landmark_network(file: Path | None) -> Network:
+def landmark_network(file: Path | None) -> ChainNetwork:
     """Crops → `points` (HANDS, 21, 2) in pixels of the picture, `scores` (HANDS,), and the `regions` (HANDS, 5) to
     read next. Inputs are `crops`, their `regions`, and of the filter `kept`, `seconds` and `state`.
 
@@ -122,7 +122,7 @@ def landmark_network(file: Path | None) -> Network:
     present = alone(following, scores[:, 0] * F.to(regions[:, 2] > 1.0, "float32"))
     points, next_state = one_euro(joints, state, seconds, kept, min_cutoff=STEADY, beta=QUICK)
     model = graph.compile(points=points, scores=present, following=following, next_state=next_state)
-    return Network(model, (HANDS, side, side, 3), pf.TextureTransform(layout="NHWC"))
+    return ChainNetwork(model, (HANDS, side, side, 3), pf.TextureTransform(layout="NHWC"))
 
 
 def alone(regions: pf.FunctionalTensor, scores: pf.FunctionalTensor) -> pf.FunctionalTensor:

@@ -24,7 +24,7 @@ NAMES = ("points", "scores", "ball", "trail")
 
 
 @dataclass
-class Result:
+class HandsShown:
     """A picture, and what lies over it: tensors on a GPU, arrays from the CPU."""
 
     picture: SeenPicture
@@ -42,14 +42,14 @@ class HandsView(pf.Script):
         """Make all that does not depend on the picture's size."""
         ctx = self.app.ctx
         self._source = source_of(self._options, HandFilm)
-        self._results = [Result(SeenPicture(ctx)) for _ in range(2)]  # the one on show, and the next one
+        self._results = [HandsShown(SeenPicture(ctx)) for _ in range(2)]  # the one on show, and the next one
         self._overlay = Overlay(ctx)
         self._captions = Captions(ctx)
         self.chain: HandChain | None = None
         self.ball: pf.Worker | None = None
 
     @property
-    def shown(self) -> Result:
+    def shown(self) -> HandsShown:
         """What is on show."""
         return self._results[0]
 

@@ -17,7 +17,7 @@ Array = Any
 
 
 @dataclass(frozen=True)
-class Detector:
+class DetectorForm:
     """A detector: its input's side, the grids (side, anchors of a cell), its points, and how a region follows."""
 
     side: int
@@ -28,7 +28,7 @@ class Detector:
 
 
 @dataclass(frozen=True)
-class Reader:
+class ReaderForm:
     """A landmark network: its input's side, its points and the numbers of each, and the points that span a region."""
 
     side: int
@@ -38,13 +38,13 @@ class Reader:
     rule: dict[str, Any]
 
 
-PALM = Detector(192, ((24, 2), (12, 6)), 7, (8, 16, 16, 16), {"scale": 2.6, "shift": (0, -0.5)})
-HAND = Reader(224, 21, 3, (0, 9), {"scale": 2.0, "shift": (0, -0.1), "around": "turned points"})
-POSE = Detector(224, ((28, 2), (14, 2), (7, 6)), 4, (8, 16, 32, 32, 32), {"scale": 1.25, "around": "circle"})
-BODY = Reader(256, 39, 5, (33, 34), {"scale": 1.25, "around": "circle"})
+PALM = DetectorForm(192, ((24, 2), (12, 6)), 7, (8, 16, 16, 16), {"scale": 2.6, "shift": (0, -0.5)})
+HAND = ReaderForm(224, 21, 3, (0, 9), {"scale": 2.0, "shift": (0, -0.1), "around": "turned points"})
+POSE = DetectorForm(224, ((28, 2), (14, 2), (7, 6)), 4, (8, 16, 32, 32, 32), {"scale": 1.25, "around": "circle"})
+BODY = ReaderForm(256, 39, 5, (33, 34), {"scale": 1.25, "around": "circle"})
 
 
-def detector_model(of: Detector, random: np.random.Generator) -> pf.Model:
+def detector_model(of: DetectorForm, random: np.random.Generator) -> pf.Model:
     """(1, side, side, 3) → `boxes` (1, anchors, 4 + 2 * points), `logits` (1, anchors, 1): one convolution a grid."""
     graph, numbers = pf.FunctionalGraph("detector"), 5 + 2 * of.points
     seen = F.permute(graph.add_input("float32", (1, of.side, of.side, 3), "seen"), 0, 3, 1, 2)
@@ -62,7 +62,7 @@ def detector_model(of: Detector, random: np.random.Generator) -> pf.Model:
     return graph.compile(boxes=raw[..., 1:], logits=raw[..., :1])
 
 
-def reader_model(of: Reader, random: np.random.Generator) -> pf.Model:
+def reader_model(of: ReaderForm, random: np.random.Generator) -> pf.Model:
     """(1, side, side, 3) → `points` (1, points * numbers) in pixels, and `score` (1, 1)."""
     graph, cells = pf.FunctionalGraph("reader"), 8
     seen = F.permute(graph.add_input("float32", (1, of.side, of.side, 3), "seen"), 0, 3, 1, 2)
@@ -95,7 +95,9 @@ def region_of(points: Array, box: Array | None, start: int, end: int, rule: dict
     return np.array([*center, side, side, turn])
 
 
-def found_regions(of: Detector, boxes: Array, logits: Array, size: tuple[int, int], count: int) -> tuple[Array, Array]:
+def found_regions(
+    of: DetectorForm, boxes: Array, logits: Array, size: tuple[int, int], count: int
+) -> tuple[Array, Array]:
     """The regions (count, 5) of what raw outputs show, in pixels of a picture of this width and height, and scores."""
     places = [
         ((column + 0.5) / cells * of.side, (row + 0.5) / cells * of.side)
@@ -132,7 +134,7 @@ def cropped(picture: Array, region: Array, side: int) -> Array:
     return made
 
 
-def points_there(of: Reader, raw: Array, region: Array) -> Array:
+def points_there(of: ReaderForm, raw: Array, region: Array) -> Array:
     """Landmarks (points, 3) in pixels of the picture, from a network's output (points * numbers,)."""
     points = raw.astype(np.float64).reshape(of.points, of.numbers)[:, :3]
     cos, sin = math.cos(region[4]), math.sin(region[4])

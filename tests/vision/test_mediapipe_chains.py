@@ -15,8 +15,8 @@ from vision.mediapipe import (
     HAND,
     PALM,
     POSE,
-    Detector,
-    Reader,
+    DetectorForm,
+    ReaderForm,
     cropped,
     detector_model,
     found_regions,
@@ -31,7 +31,7 @@ WHOLE = pf.TextureTransform(resample="antialias", letterbox=0.0, layout="NHWC")
 PART = pf.TextureTransform(layout="NHWC")
 
 
-def finder(of: Detector, network: pf.Model) -> pf.Model:
+def finder(of: DetectorForm, network: pf.Model) -> pf.Model:
     graph = pf.FunctionalGraph("finder")
     raw, logits = F.forward(network, *graph.add_inputs(network))
     found = decode_ssd(raw, logits, ssd_anchors(of.side, of.strides), of.side)
@@ -43,7 +43,7 @@ def finder(of: Detector, network: pf.Model) -> pf.Model:
     return graph.compile(raw=raw, logits=logits, regions=regions, scores=best.scores[0])
 
 
-def reader(of: Reader, network: pf.Model) -> pf.Model:
+def reader(of: ReaderForm, network: pf.Model) -> pf.Model:
     graph = pf.FunctionalGraph("reader")
     crops = graph.add_input("float32", (COUNT, of.side, of.side, 3), "crops")
     regions = graph.add_input("float32", (COUNT, 5), "regions")
@@ -60,7 +60,9 @@ def agrees(found: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize(("detector", "landmarks"), [(PALM, HAND), (POSE, BODY)], ids=["hands", "poses"])
-def test_a_chain_is_that_of_numpy(detector: Detector, landmarks: Reader, backend: str, backend_context: Any) -> None:
+def test_a_chain_is_that_of_numpy(
+    detector: DetectorForm, landmarks: ReaderForm, backend: str, backend_context: Any
+) -> None:
     random = np.random.default_rng(4)
     small = random.integers(0, 256, (18, 32, 3)).astype(np.uint8)
     picture = np.ascontiguousarray(np.kron(small, np.ones((15, 15, 1), np.uint8)))
