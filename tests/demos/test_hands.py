@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from PIL import Image
 import perframe as pf
 from perframe.backends.gl.storage.storage import GLStorage
 from perframe.command_line.commands.demo import load_demo
+from perframe.host import App, ManualClock
 from perframe.tensor import frames
 
 SIZE, RATE = (640, 360), 30
@@ -22,6 +24,19 @@ SETTLED = 30  # pictures after which a still hand counts
 def part(name: str, package: str = "hands") -> Any:
     load_demo("hands")
     return import_module(f"perframe_demos.{package}.{name}")
+
+
+def count_transfers(patch: pytest.MonkeyPatch, transfers: list[str]) -> None:
+    """List what a GPU would read back or wait for while the patch lasts."""
+
+    def note(name: str) -> Any:
+        return lambda *_: transfers.append(name)
+
+    patch.setattr(type(frames.current_frame()), "blocking", note("blocking"))
+    for name in ("download", "request"):
+        assert hasattr(GLStorage, name)
+        for kind in (GLStorage, *GLStorage.__subclasses__()):
+            patch.setattr(kind, name, note(name))
 
 
 class Follower:
@@ -41,19 +56,9 @@ class Follower:
         given = pixels if self.texture is None else self.texture
         with self._patch.context() as patch:
             if self.is_gl and self.chain.pictures >= 2:
-                self._count(patch)
+                count_transfers(patch, self.transfers)
             seen = self.chain.landmarks(given, self.chain.regions(given), seconds)
         return seen.points.numpy(), seen.scores.numpy()
-
-    def _count(self, patch: pytest.MonkeyPatch) -> None:
-        def note(name: str) -> Any:
-            return lambda *_: self.transfers.append(name)
-
-        patch.setattr(type(frames.current_frame()), "blocking", note("blocking"))
-        for name in ("download", "request"):
-            assert hasattr(GLStorage, name)
-            for kind in (GLStorage, *GLStorage.__subclasses__()):
-                patch.setattr(kind, name, note(name))
 
     def release(self) -> None:
         self.chain.release()
@@ -103,6 +108,27 @@ def test_hands_are_followed_through_a_film(backend: str, backend_context: Any, m
     assert any(not one.is_whole for one in seen[0]), "a hand leaves the picture"
     rows = [{one.row for one in hand if one.row >= 0} for hand in seen]
     assert sorted(map(sorted, rows)) == [[0], [1]], "each hand has one row, also after it was away"
+
+
+@pytest.mark.parametrize("gl_backend", ["gpu_compute", "gpu_pixel"])
+def test_the_ball_and_the_marks_stay_on_the_gpu_too(
+    gl_backend: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if gl_backend == "gpu_compute" and gl_context.version_code < 430:
+        pytest.skip("compute shaders need GL 4.3")
+    options, transfers = Namespace(source=None, detector=None, landmarks=None), list[str]()
+    with App((320, 180), headless=True, clock=ManualClock(1 / 20), stop_on_error=True) as app:
+        stage = part("stage", "common").Stage(pf.BackendType(gl_backend), app.ctx, True, options)
+        script = app.add(part("view").HandsView(stage))
+        for _ in range(3):
+            app.loop_once()
+        with monkeypatch.context() as patch:
+            count_transfers(patch, transfers)
+            for _ in range(15):  # with a look of the detector
+                app.loop_once()
+        assert not transfers
+        assert script.chain.pictures >= 16 and script.chain.looks == 2
+        assert (script.shown.marks["scores"].numpy() > 0.5).all()
 
 
 @pytest.mark.slow
