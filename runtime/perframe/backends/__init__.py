@@ -72,6 +72,13 @@ def evaluator() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
     return evaluate
 
 
+def evaluation_of() -> Callable[[LayerLike, Sequence[Any]], Callable[[Sequence[Any]], list[Any]]]:
+    """Return the function that makes a function of one layer on arrays of the given shapes, with NumPy."""
+    from perframe.backends.cpu.reference import evaluation
+
+    return evaluation
+
+
 def host_runner() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
     """Return the function that runs a layer between plans: values may be lists, and shapes may depend on data."""
     from perframe.backends.cpu.reference import run_on_host
