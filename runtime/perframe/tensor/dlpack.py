@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,9 +53,10 @@ class _Versioned(ctypes.Structure):
     )
 
 
-_python = ctypes.pythonapi
-_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_IsValid", _python))
-_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", _python))
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 
 
 class _Memory:
@@ -103,6 +104,11 @@ def capsule_of(
     return capsule
 
 
+def knows_read_only(max_version: tuple[int, int] | None) -> bool:
+    """Whether a consumer with this `max_version` learns that memory is read-only."""
+    return max_version is not None and tuple(max_version) >= VERSION
+
+
 def _described(capsule: Any) -> _Managed | _Versioned:
     """Return what a capsule that no consumer has taken points to."""
     if _is_valid(capsule, _WITH_VERSION):
@@ -145,12 +151,39 @@ def _bfloat16(given: Any) -> Array | None:
             capsule = given.__dlpack__()
     except (BufferError, RuntimeError):
         return None
+    found = contents(capsule)
+    if found.dtype is not DataType.BFLOAT16:
+        return None
+    strides = None if found.strides is None else tuple(stride * 2 for stride in found.strides)
+    memory = _Memory(capsule, found.address, found.shape, 2, strides, found.is_read_only)
+    return np.asarray(memory).view(DataType.BFLOAT16.numpy)
+
+
+class CapsuleContents(NamedTuple):
+    """The memory of a capsule. Strides are in elements; None means row-major."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    dtype: DataType | None  # None if no tensor can have it
+    device: tuple[int, int]
+    is_read_only: bool
+
+
+def contents(capsule: Any) -> CapsuleContents:
+    """Read a capsule that no consumer has taken. The memory lives as long as the capsule."""
     managed = _described(capsule)
     memory = managed.memory
-    if (memory.dtype.code, memory.dtype.bits, memory.dtype.lanes) != (_CODES["bfloat"], 16, 1):
-        return None
-    shape = [memory.shape[dim] for dim in range(memory.rank)]
-    strides = tuple(memory.strides[dim] * 2 for dim in range(memory.rank)) if memory.strides else None
-    read_only = not isinstance(managed, _Versioned) or bool(managed.flags & _READ_ONLY)
-    found = _Memory(capsule, (memory.data or 0) + memory.offset, shape, 2, strides, read_only)
-    return np.asarray(found).view(DataType.BFLOAT16.numpy)
+    names = {code: name for name, code in _CODES.items()}
+    name = names.get(memory.dtype.code, "")
+    name += "" if name == "bool" else str(memory.dtype.bits)
+    dtype = DataType(name) if name in set(DataType) and memory.dtype.lanes == 1 else None
+    dims = range(memory.rank)
+    return CapsuleContents(
+        (memory.data or 0) + memory.offset,
+        tuple(memory.shape[dim] for dim in dims),
+        tuple(memory.strides[dim] for dim in dims) if memory.strides else None,
+        dtype,
+        (memory.device.kind, memory.device.number),
+        not isinstance(managed, _Versioned) or bool(managed.flags & _READ_ONLY),
+    )

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.tensor.dlpack import CPU, VERSION, array_of, capsule_of
+from perframe.tensor.dlpack import CPU, VERSION, array_of, capsule_of, knows_read_only
 from perframe.tensor.dtypes import Array, BackendType, DataType
 from perframe.tensor.storage import HostStorage, address_of
 
-if TYPE_CHECKING:
-    from perframe.tensor.tensor import Tensor
+
+class HostValues(Protocol):
+    """A tensor, as this module sees it."""
+
+    dtype: DataType
+
+    @property
+    def backend_type(self) -> BackendType:
+        """The backend of the data."""
+
+    def download_to_array(self) -> Array:
+        """Return a copy of the values."""
+
+    def download_to_native_array(self, writable: bool = False) -> Array:
+        """Return the values without a copy."""
 
 
 def converted(data: Any, dtype: DataType | None = None) -> Array:
@@ -50,7 +63,7 @@ def shared_storage(data: Any, copy: bool | None) -> tuple[Array, HostStorage | N
     return array, HostStorage(array.shape, DataType.of(array.dtype), array.reshape(-1).view(np.uint8))
 
 
-def as_array(tensor: Tensor, dtype: Any, copy: bool | None) -> Array:
+def as_array(tensor: HostValues, dtype: Any, copy: bool | None) -> Array:
     """Return a tensor's values for `np.asarray`: a copy, and with `copy=False` a read-only view."""
     if copy is not False:
         array = tensor.download_to_array()
@@ -62,7 +75,7 @@ def as_array(tensor: Tensor, dtype: Any, copy: bool | None) -> Array:
 
 
 def capsule_for(
-    tensor: Tensor,
+    tensor: HostValues,
     stream: Any = None,
     max_version: tuple[int, int] | None = None,
     dl_device: tuple[int, int] | None = None,
@@ -73,10 +86,10 @@ def capsule_for(
         raise InputError(f"{tensor!r} is in host memory, which has no streams: stream is None, not {stream!r}")
     if dl_device is not None and (int(dl_device[0]), int(dl_device[1])) != (CPU, 0):
         raise InputError(f"{tensor!r} is in host memory and cannot be exported to the device {tuple(dl_device)}")
-    knows_read_only = max_version is not None and tuple(max_version) >= VERSION
-    if copy is False and not knows_read_only:
+    views = knows_read_only(max_version)
+    if copy is False and not views:
         raise InputError(f"{tensor!r} is shared read-only, which needs DLPack {VERSION[0]}.{VERSION[1]}: allow a copy")
-    copies = copy or not knows_read_only
+    copies = copy or not views
     array = tensor.download_to_array() if copies else tensor.download_to_native_array()
     if tensor.dtype is DataType.BFLOAT16:
         return capsule_of(
@@ -88,7 +101,7 @@ def capsule_for(
         raise InputError(f"{tensor!r} cannot be exported by DLPack: {error}") from error
 
 
-def require_host(tensor: Tensor, call: str, instead: str) -> None:
+def require_host(tensor: HostValues, call: str, instead: str) -> None:
     """Raise InputError for a tensor on a GPU: the call would block."""
     if tensor.backend_type is not BackendType.CPU:
         raise InputError(f"{call} would block on {tensor.backend_type}: {instead}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from time import perf_counter
 from typing import Any, cast
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from perframe.errors import ClosedError, InputError
 from perframe.tensor.arithmetic import NoArithmetic
+from perframe.tensor.cuda_array import CudaArray
 from perframe.tensor.dlpack import CPU
 from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape
 from perframe.tensor.exchange import as_array, capsule_for, converted, require_host, shared_storage
@@ -138,6 +139,17 @@ class Tensor(NoArithmetic):
         copy = Tensor.over(self.data_on_backend, self.shape, self.dtype, self.name)
         copy._request, copy._polled = self._request, self._polled
         return self if copy.pin(backend, ctx) is self._storage else copy
+
+    def on_cuda(self, stream: Any = 0, access: str = "read_write") -> AbstractContextManager[CudaArray]:
+        """Give CUDA the values of a tensor on an NVIDIA GPU, for the time of a `with` block: other libraries take the
+        array by `from_dlpack`. GL must not use the tensor within. `access` is "read_write", "read" or "write". Raises
+        InputError, BackendError, MissingExtraError without cuda-python, and ClosedError if it is released meanwhile.
+        """
+        return places.share(self, stream, access)
+
+    def copy_from_cuda(self, data: Any, stream: Any = 0) -> None:
+        """Copy an array of another library, in CUDA memory, into a tensor on an NVIDIA GPU. Raises as `on_cuda`."""
+        places.copy_from_cuda(self, data, stream)
 
     def _move(self, target: Storage) -> Storage:
         if self._storage is not None:
