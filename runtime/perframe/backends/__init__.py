@@ -172,6 +172,13 @@ def texture_passes(ctx: GLContext) -> TexturePasses:
     return TexturePasses(ctx)
 
 
+def gl_guard(ctx: GLContext) -> Callable[[], AbstractContextManager[Any]]:
+    """Blocks in which other code may use the caller's context: they give the GL functions, and restore GL's state."""
+    from perframe.backends.gl.context.devices import device_for
+
+    return device_for(ctx).using
+
+
 def mark_passes(ctx: GLContext) -> MarkPasses:
     """The GL passes that draw marks over the caller's pixels, in the caller's context."""
     from perframe.backends.gl.textures.marks import MarkPasses
