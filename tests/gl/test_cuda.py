@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +15,7 @@ import perframe as pf
 from gl.cuda_stand_in import Runtime, host_view, on_gpu
 from gl.graphs import graph, network
 from gl.raw import Application
+from perframe.backends.gl.context import devices
 from perframe.tensor.dlpack import capsule_of, contents
 
 SHAPES = [(), (1,), (3,), (2, 3, 5), (33,), (4, 8, 64), (3, 41, 43), (0, 4)]
@@ -248,3 +252,20 @@ def test_another_network_runs_meanwhile(where: str, cuda: Runtime, gl_context: A
     given = np.zeros((1, 3, 4, 4), np.float32)
     with pf.Worker(network(), backend=where, ctx=gl_context) as worker, tensor.on_cuda():
         worker.schedule(given).peek_output().numpy()
+
+
+def test_the_program_of_the_page(
+    cuda: Runtime, gl_context: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NumPy stands in for CuPy."""
+    page = (Path(__file__).parents[2] / "docs" / "other-libraries.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", page, re.S | re.M)
+    program, shown = next(block for block in blocks if "on_cuda" in block[0])
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(from_dlpack=host_view))
+    device = devices.device_for(None)  # the program has no context, and the stand-in needs that of its tensors
+    with device.current():
+        runtime = Runtime(device.ctx)
+    monkeypatch.setattr(sys.modules["cuda.bindings"], "runtime", runtime)
+    exec(compile(program, "other-libraries.md", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out == shown
+    gl_context.__enter__()

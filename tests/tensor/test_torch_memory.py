@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,3 +107,10 @@ def test_a_strided_tensor_is_copied() -> None:
     np.testing.assert_array_equal(pf.Tensor.from_dlpack(given).numpy(), given.numpy())
     with pytest.raises(pf.InputError, match="row-major"):
         pf.Tensor.from_dlpack(given, copy=False)
+
+
+def test_the_program_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "other-libraries.md").read_text(encoding="utf-8")
+    program, shown = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", page, re.S | re.M)[0]
+    exec(compile(program, "other-libraries.md", "exec"), {"__name__": "__main__"})
+    assert "import torch" in program and capsys.readouterr().out == shown

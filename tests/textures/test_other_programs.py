@@ -1,9 +1,11 @@
-"""Textures to other programs and from them, tried with stand-ins for SpoutGL and syphon-python: no such system is here."""
+"""Textures to other programs and from them, tried with stand-ins for SpoutGL and syphon-python."""
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -265,3 +267,20 @@ def test_a_converter_without_textures(kind: str) -> None:
     converter.release()
     with pytest.raises(pf.ClosedError, match="this TextureConverter was released"):
         converter.open_source(f"{kind}:a")
+
+
+def test_the_programs_of_the_page(kind: str, exchange: Exchange, converter: Any, gl_context: Any) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "media.md").read_text(encoding="utf-8")
+    programs = [block for block in re.findall(r"^```python\n(.*?)^```$", page, re.S | re.M) if f"{kind}:" in block]
+    assert len(programs) == 1
+    framebuffer = gl_context.framebuffer([gl_context.texture((9, 6), 4, picture()[::-1].tobytes())])
+    exchange.send("Resolume", picture(2))
+    x = pf.Tensor.empty((1, 4, 6, 9))
+    app = SimpleNamespace(ctx=gl_context, framebuffer=framebuffer)
+    names: dict[str, Any] = {"pf": pf, "app": app, "converter": converter, "x": x}
+    exec(compile(programs[0], "media.md", "exec"), names)
+    if kind == "spout":
+        assert exchange.calls and exchange.numbers["perframe"] == 1
+    else:
+        np.testing.assert_allclose(x.numpy()[0].transpose(1, 2, 0), picture(2) / np.float32(255), atol=1e-6)
+        names["source"].release()

@@ -28,7 +28,7 @@ _SECONDS = 5.0  # in which a Syphon server is looked for
 _ORIGINS = ("bottom_left", "top_left")
 
 
-class _Gate:
+class _SharedContext:
     """Access to GL for the code of others: the caller's state is restored after it."""
 
     def __init__(self, ctx: GLContext) -> None:
@@ -54,7 +54,7 @@ class TextureSink(Output):
     """
 
     def __init__(self, name: str, ctx: GLContext, passes: TexturePasses) -> None:
-        self.name, self._passes, self._gate = name, passes, _Gate(ctx)
+        self.name, self._passes, self._shared = name, passes, _SharedContext(ctx)
         self._is_open = True
 
     def write(self, texture: Any, coord_origin: str | None = None) -> None:
@@ -72,7 +72,7 @@ class TextureSink(Output):
         if coord_origin is None:
             coord_origin = _ORIGINS[0 if self._passes.is_drawn(texture) else 1]
         name = int(getattr(texture, "glo", texture))
-        with self._gate.open() as gl, _failures(self.name, "took no texture"):
+        with self._shared.open() as gl, _failures(self.name, "took no texture"):
             self._send(gl, name, (width, height), coord_origin == "bottom_left")
 
     @abstractmethod
@@ -86,7 +86,7 @@ class TextureSink(Output):
     def finish(self) -> None:
         """End it. May be called twice."""
         if self._is_open:
-            with self._gate.open():
+            with self._shared.open():
                 self._is_open = False
                 self._end()
 
@@ -101,7 +101,7 @@ class SpoutSink(TextureSink):
     def __init__(self, name: str, ctx: GLContext, passes: TexturePasses) -> None:
         super().__init__(f"the Spout sender {name!r}", ctx, passes)
         self._sender_name, library = name, _library("spout", self.name)
-        with self._gate.open(), _failures(self.name, "cannot be opened"):
+        with self._shared.open(), _failures(self.name, "cannot be opened"):
             self._sender = library.SpoutSender()
             self._sender.setSenderName(name)
 
@@ -120,7 +120,7 @@ class SyphonSink(TextureSink):
     def __init__(self, name: str, ctx: GLContext, passes: TexturePasses) -> None:
         super().__init__(f"the Syphon server {name!r}", ctx, passes)
         library = _library("syphon", self.name)
-        with self._gate.open(), _failures(self.name, "cannot be opened"):
+        with self._shared.open(), _failures(self.name, "cannot be opened"):
             self._server = library.SyphonOpenGLServer(name)  # in the current context
 
     def _send(self, gl: Any, texture: int, size: tuple[int, int], from_bottom: bool) -> None:
@@ -141,7 +141,7 @@ class TextureSource(ABC):
     """Whether the other program was there at the last call of `texture`."""
 
     def __init__(self, name: str, ctx: GLContext) -> None:
-        self.name, self._ctx, self._gate = name, ctx, _Gate(ctx)
+        self.name, self._ctx, self._shared = name, ctx, _SharedContext(ctx)
         self._is_open = True
         self._texture: Any = None
         self._target: Any = None
@@ -154,7 +154,7 @@ class TextureSource(ABC):
         """
         if not self._is_open:
             raise ClosedError(f"{self.name} was used after the source's release")
-        with self._gate.open() as gl, _failures(self.name, "cannot be received"):
+        with self._shared.open() as gl, _failures(self.name, "cannot be received"):
             return self._texture if self._receive(gl) else None
 
     @abstractmethod
@@ -182,7 +182,7 @@ class TextureSource(ABC):
     def release(self) -> None:
         """Free the texture, and end it. May be called twice."""
         if self._is_open:
-            with self._gate.open() as gl:
+            with self._shared.open() as gl:
                 self._is_open = self.is_connected = False
                 self._free()
                 self._end(gl)
@@ -202,7 +202,7 @@ class SpoutSource(TextureSource):
     def __init__(self, name: str, ctx: GLContext) -> None:
         super().__init__(f"the Spout sender {name!r}" if name else "the active Spout sender", ctx)
         library = _library("spout", self.name)
-        with self._gate.open(), _failures(self.name, "cannot be received"):
+        with self._shared.open(), _failures(self.name, "cannot be received"):
             self._receiver = library.SpoutReceiver()
             if name:
                 self._receiver.setReceiverName(name)
@@ -238,7 +238,7 @@ class SyphonSource(TextureSource):
         library = _library("syphon", self.name)
         self._framebuffer = 0
         server = _find(library, name, self.name)
-        with self._gate.open() as gl, _failures(self.name, "cannot be received"):
+        with self._shared.open() as gl, _failures(self.name, "cannot be received"):
             self._client = library.SyphonOpenGLClient(server)
             self._framebuffer = generate(gl, "Framebuffers")
 
