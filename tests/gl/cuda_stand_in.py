@@ -43,7 +43,6 @@ class Status(enum.IntEnum):
 
 class _Enumeration(enum.IntEnum):
     cudaMemcpyDeviceToDevice = 3
-    cudaGraphicsRegisterFlagsNone = 0
     cudaGLDeviceListAll = 1
 
 
@@ -67,7 +66,7 @@ class Runtime:
     """The functions of the package that perframe calls."""
 
     cudaError_t = Status
-    cudaMemcpyKind = cudaGraphicsRegisterFlags = cudaGLDeviceList = _Enumeration
+    cudaMemcpyKind = cudaGLDeviceList = _Enumeration
 
     def __init__(self, ctx: Any) -> None:
         load = {name: ctypes.CFUNCTYPE(*kinds)(entry_point(ctx, name)) for name, kinds in _SIGNATURES.items()}
@@ -104,7 +103,8 @@ class Runtime:
 
     def cudaGLGetDevices(self, count: int, devices: Any) -> Any:
         assert devices is _Enumeration.cudaGLDeviceListAll
-        return Status.cudaSuccess, len(self.devices_of_context), self.devices_of_context[:count]
+        found = self.devices_of_context
+        return Status.cudaSuccess, len(found), [*found, *[0] * (count - len(found))]
 
     def cudaGraphicsGLRegisterBuffer(self, buffer: int, flags: int) -> Any:
         assert self.gl.glIsBuffer(buffer) and flags == 0

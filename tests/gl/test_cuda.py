@@ -118,6 +118,19 @@ def test_outputs_of_convolutions_are_row_major(where: str, cuda: Runtime, gl_con
             np.testing.assert_array_equal(host_view(array), wanted)
 
 
+def test_another_shape_is_another_buffer(where: str, cuda: Runtime, gl_context: Any) -> None:
+    """A worker enlarges its storage: that has another GL name, which is registered again."""
+    functional = pf.FunctionalGraph()
+    x = functional.add_input("float32", ("n",), "x")
+    with pf.Worker(functional.compile(y=x * 2), backend=where, ctx=gl_context) as worker:
+        for count in (5, 5000, 7, 5000):
+            values = np.arange(count, dtype=np.float32)
+            with worker.schedule(values).peek_output("y").on_cuda() as array:
+                np.testing.assert_array_equal(host_view(array), values * 2)
+    on_gpu(np.zeros(1, np.float32), where, gl_context).release()
+    assert cuda.resources == [] and not cuda.allocated
+
+
 def test_halves_of_a_worker(cuda: Runtime, gl_context: Any) -> None:
     functional = pf.FunctionalGraph()
     x = functional.add_input("float32", (5,), "x")

@@ -70,6 +70,9 @@ def test_another_device(tensor: pf.Tensor, cuda: Runtime) -> None:
     cuda.device, cuda.devices_of_context = 1, [0, 1]
     with pytest.raises(pf.BackendError, match=r"was shared with the CUDA device 0, and 1 is current now"):
         tensor.on_cuda().__enter__()
+    cuda.device, cuda.devices_of_context = 0, [1]
+    with pytest.raises(pf.BackendError, match=r"current CUDA device is 0, and the GL context runs on device 1"):
+        tensor.on_cuda().__enter__()
     np.testing.assert_array_equal(tensor.numpy(), VALUES)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from perframe.errors import BackendError, InputError, MissingExtraError
 
-MOST_DEVICES = 64
+_MOST_DEVICES = 16
 
 
 class Cuda:
@@ -36,13 +36,15 @@ class Cuda:
     def device_of_context(self, renderer: str) -> int:
         """The current CUDA device, if the current GL context runs on it. Raises BackendError if it does not."""
         try:
-            _, devices = self.call("cudaGLGetDevices", MOST_DEVICES, self.runtime.cudaGLDeviceList.cudaGLDeviceListAll)
+            count, devices = self.call(
+                "cudaGLGetDevices", _MOST_DEVICES, self.runtime.cudaGLDeviceList.cudaGLDeviceListAll
+            )
         except BackendError as error:
             raise BackendError(
                 f"CUDA does not know the GL context, which runs on {renderer}: only NVIDIA GPUs share tensors with it "
                 f"({error})"
             ) from error
-        known, current = [int(device) for device in devices], int(self.call("cudaGetDevice"))
+        known, current = [int(device) for device in devices[: int(count)]], int(self.call("cudaGetDevice"))
         if current not in known:
             numbers = ", ".join(map(str, known)) or "none"
             raise BackendError(

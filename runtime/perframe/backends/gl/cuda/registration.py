@@ -13,6 +13,7 @@ from perframe.backends.gl.texels import SHEETS, count_texels, texture_size
 from perframe.errors import BackendError
 from perframe.tensor.memory import Held
 
+_TO_READ_AND_WRITE = 0  # cudaGraphicsRegisterFlagsNone
 _WITHOUT_TIME = 2  # cudaEventDisableTiming
 ACCESS_FLAGS = {"read_write": 0, "read": 1, "write": 2}  # cudaGraphicsMapFlags: none, read-only, write-discard
 
@@ -31,8 +32,7 @@ class Registration:
         self._event: Any = None
 
     def _register(self, storage: GLStorage) -> Any:
-        none = self.cuda.runtime.cudaGraphicsRegisterFlags.cudaGraphicsRegisterFlagsNone
-        return self.cuda.call("cudaGraphicsGLRegisterBuffer", storage.glo, none)
+        return self.cuda.call("cudaGraphicsGLRegisterBuffer", storage.glo, _TO_READ_AND_WRITE)
 
     def map(self, stream: int, access: str, elements: int, element_bytes: int) -> int:
         """Map the object, and return the address of its values. GL's earlier work comes first on the stream."""
@@ -92,8 +92,7 @@ class TextureRegistration(Registration):
         self._elements = 0
 
     def _register(self, storage: GLStorage) -> Any:
-        none = self.cuda.runtime.cudaGraphicsRegisterFlags.cudaGraphicsRegisterFlagsNone
-        return self.cuda.call("cudaGraphicsGLRegisterImage", storage.glo, TEXTURE_2D_ARRAY, none)
+        return self.cuda.call("cudaGraphicsGLRegisterImage", storage.glo, TEXTURE_2D_ARRAY, _TO_READ_AND_WRITE)
 
     def _address(self, stream: int, access: str, elements: int, element_bytes: int) -> int:
         self._elements = elements
