@@ -93,6 +93,7 @@ def test_a_call_that_fails_leaves_the_tensor_usable(where: str, name: str, tenso
         with pytest.raises(pf.BackendError, match=f"{calls[name]} failed: cudaErrorInvalidResourceHandle"):
             tensor.on_cuda().__enter__()
     cuda.fails.clear()
+    assert len(cuda.allocated) == 2 * sum(resource.is_texture for resource in cuda.resources)
     np.testing.assert_array_equal(tensor.numpy(), VALUES)
     with tensor.on_cuda() as array:
         np.testing.assert_array_equal(host_view(array), VALUES)

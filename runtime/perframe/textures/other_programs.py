@@ -254,7 +254,6 @@ class SyphonSource(TextureSource):
         self._make_room(size)
         gl.glBindFramebuffer(_READ_FRAMEBUFFER, self._framebuffer)
         gl.glFramebufferTexture2D(_READ_FRAMEBUFFER, _COLOR, _RECTANGLE, int(image.textureName()), 0)
-        gl.glReadBuffer(_COLOR)
         gl.glBindFramebuffer(_DRAW_FRAMEBUFFER, self._target.glo)
         gl.glBlitFramebuffer(0, 0, *size, 0, 0, *size, _COLOR_BIT, _NEAREST)
         gl.glFramebufferTexture2D(_READ_FRAMEBUFFER, _COLOR, _RECTANGLE, 0, 0)
