@@ -100,6 +100,16 @@ def test_a_tensor_over_an_array_is_no_copy() -> None:
     assert not array.any()
 
 
+def test_requested_values_do_not_stand_in_for_newer_ones() -> None:
+    array = np.zeros(3, np.float32)
+    tensor = pf.Tensor.from_dlpack(array)
+    tensor.readback_request()
+    while not tensor.is_readback_request_done():
+        pass
+    array += 1
+    np.testing.assert_array_equal(tensor.numpy(), [1, 1, 1])
+
+
 def test_a_shared_array_lives_as_long_as_its_tensor() -> None:
     array = np.arange(6, dtype=np.float32)
     owner = weakref.ref(array)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,7 +61,9 @@ def shared_storage(data: Any, copy: bool | None) -> tuple[Array, HostStorage | N
         )
     if reason or copy:
         return array, None
-    return array, HostStorage(array.shape, DataType.of(array.dtype), array.reshape(-1).view(np.uint8))
+    storage = HostStorage(array.shape, DataType.of(array.dtype), array.reshape(-1).view(np.uint8))
+    storage.changes = math.nan  # the other library may write at any time
+    return array, storage
 
 
 def as_array(tensor: HostValues, dtype: Any, copy: bool | None) -> Array:
