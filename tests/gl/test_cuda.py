@@ -17,6 +17,7 @@ from gl.graphs import graph, network
 from gl.raw import Application
 from perframe.backends.gl.context import devices
 from perframe.tensor.dlpack import capsule_of, contents
+from support import unavailable
 
 SHAPES = [(), (1,), (3,), (2, 3, 5), (33,), (4, 8, 64), (3, 41, 43), (0, 4)]
 
@@ -131,11 +132,11 @@ def test_another_shape_is_another_buffer(where: str, cuda: Runtime, gl_context: 
     assert cuda.resources == [] and not cuda.allocated
 
 
-def test_halves_of_a_worker(cuda: Runtime, gl_context: Any) -> None:
+def test_halves_of_a_worker(where: str, cuda: Runtime, gl_context: Any) -> None:
     functional = pf.FunctionalGraph()
     x = functional.add_input("float32", (5,), "x")
     model = functional.compile(y=x + 1)
-    with pf.Worker(model, backend="gpu_compute", ctx=gl_context, activations="float16") as worker:
+    with pf.Worker(model, backend=where, ctx=gl_context, activations="float16") as worker:
         output = worker.schedule(np.arange(5, dtype=np.float32)).peek_output("y")
         with output.on_cuda() as array:
             assert array.dtype == ("float16" if output.data_on_backend.element_bytes == 2 else "float32")
@@ -271,6 +272,8 @@ def test_the_program_of_the_page(
     cuda: Runtime, gl_context: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """NumPy stands in for CuPy."""
+    if gl_context.version_code < 430:
+        unavailable("gpu_compute needs GL 4.3")
     page = (Path(__file__).parents[2] / "docs" / "other-libraries.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", page, re.S | re.M)
     program, shown = next(block for block in blocks if "on_cuda" in block[0])

@@ -123,7 +123,6 @@ def test_a_shared_array_lives_as_long_as_its_tensor() -> None:
     assert owner() is None
 
 
-@pytest.mark.parametrize("backend", ["cpu", "gpu_compute", "gpu_pixel"])
 def test_a_worker_reads_and_writes_shared_memory(backend: Any) -> None:
     graph = pf.FunctionalGraph()
     x = graph.add_input("float32", (5,), "x")
@@ -173,8 +172,17 @@ def test_what_is_not_an_array_of_the_host() -> None:
         def __dlpack_device__(self) -> tuple[int, int]:
             return (2, 0)
 
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu()")
+
     with pytest.raises(pf.InputError, match=r"is on a CUDA device: tensor\.copy_from_cuda"):
         pf.Tensor.from_dlpack(OnCuda())
+    graph = pf.FunctionalGraph()
+    x = graph.add_input("float32", (2,), "x")
+    with pf.Worker(graph.compile(y=x + 1)) as worker:
+        for use in (pf.Tensor, pf.Tensor(np.zeros(2, np.float32)).upload, worker.schedule):
+            with pytest.raises(pf.InputError, match=r"Use Tensor\.cpu\(\); tensor\.copy_from_cuda\(array\) copies"):
+                use(OnCuda())
     with pytest.raises(pf.InputError, match="list has no __dlpack__"):
         pf.Tensor.from_dlpack([1, 2])
 

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from perframe.errors import InputError
-from perframe.tensor.dlpack import CPU, VERSION, array_of, capsule_of, knows_read_only
+from perframe.errors import InputError, PerframeError
+from perframe.tensor.dlpack import CPU, CUDA, VERSION, array_of, capsule_of, knows_read_only
 from perframe.tensor.dtypes import Array, BackendType, DataType
 from perframe.tensor.storage import HostStorage, address_of
 
@@ -34,10 +34,22 @@ def converted(data: Any, dtype: DataType | None = None) -> Array:
     try:
         return np.asarray(data, None if dtype is None else dtype.numpy)
     except (RuntimeError, TypeError, BufferError) as error:
-        if isinstance(error, InputError) or not hasattr(data, "__dlpack__"):
+        if isinstance(error, PerframeError) or not hasattr(data, "__dlpack__"):
             raise
-        hint = "; pf.Tensor.from_dlpack takes its bfloat16 numbers" if "bfloat16" in str(error).lower() else ""
+        hint = ""
+        if "bfloat16" in str(error).lower():
+            hint = "; pf.Tensor.from_dlpack takes its bfloat16 numbers"
+        elif _is_on_cuda(data):
+            hint = "; tensor.copy_from_cuda(array) copies it into a tensor of a GPU backend"
         raise InputError(f"{type(data).__name__} is not an array in host memory: {error}{hint}") from error
+
+
+def _is_on_cuda(data: Any) -> bool:
+    """Whether an object with `__dlpack__` says that it lies in CUDA memory."""
+    try:
+        return int(data.__dlpack_device__()[0]) == CUDA
+    except (AttributeError, RuntimeError, TypeError, ValueError):  # a device without a number
+        return False
 
 
 def shared_storage(data: Any, copy: bool | None) -> tuple[Array, HostStorage | None]:
