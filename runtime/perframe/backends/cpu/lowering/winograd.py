@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,16 @@ def pays(form: Convolution) -> bool:
 
 def panels_of(form: Convolution) -> Later:
     """Return what packs weights (outputs, channels, 3, 3) as panels for each of the 36 points."""
-    return gemm.panels_of(transformed, POINTS, specialized(form.channels), specialized(form.outputs))
+    channels, outputs = specialized(form.channels), specialized(form.outputs)
+
+    def packed(weights: Any) -> Any:
+        panels = np.zeros((POINTS, channels * gemm.padded(outputs)), np.float32)
+        for first in range(0, outputs, PANEL):  # all at once would touch twice the memory
+            part = gemm.pack(transformed(weights[first : first + PANEL])).reshape(POINTS, -1)
+            panels[:, first * channels : first * channels + part.shape[1]] = part
+        return panels.reshape(-1)
+
+    return Later(POINTS * channels * gemm.padded(outputs), packed)
 
 
 def convolve(
