@@ -229,7 +229,7 @@ def surface(thing: Solid | Ridge | None, points: Array) -> tuple[Array, Array]:
 
 
 def shaded(world: RayWorld, points: Array, normals: Array, light: Array, is_distant: Array) -> Array:
-    """The light (n, 3) at points: from above, where nothing stands near, and from the sun or lamp unless it is hidden."""
+    """The light (n, 3) at points: from above, less near things, and from the sun or lamp unless it is hidden."""
     if world.room is not None:
         ways = light - points
         far = np.linalg.norm(ways, axis=1, keepdims=True)

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from assets.depth.rays import Array, Paint, Ridge, Solid, RayWorld, cast
+from assets.depth.rays import Array, Paint, RayWorld, Ridge, Solid, cast
 
 Random = np.random.Generator
 PALETTES = (

@@ -22,6 +22,7 @@ from torch.nn import functional as F
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from assets.common import training
+from assets.depth.measures import disorder, relative_error, sloped
 from assets.depth.scenes import Array, Random, scene
 
 WIDTH, HEIGHT = 160, 96
@@ -98,34 +99,6 @@ def loss_of(network: DepthNetwork, random: Random, batch: list[tuple[Array, Arra
         small = wrong[:, ::step, ::step]
         loss = loss + 0.15 * (small.diff(dim=1).abs().mean() + small.diff(dim=2).abs().mean())
     return loss
-
-
-def aligned(found: Array, wanted: Array) -> Array:
-    """`found` by the scale and the shift that bring it closest to `wanted`."""
-    guesses = np.stack([found.ravel(), np.ones(found.size)], 1)
-    best: Array = (guesses @ np.linalg.lstsq(guesses, wanted.ravel(), rcond=None)[0]).reshape(wanted.shape)
-    return best
-
-
-def relative_error(found: Array, wanted: Array) -> float:
-    """The mean error after scale and shift, of the mean error of the best constant: 0 is right, and 1 knows nothing."""
-    return float(np.abs(aligned(found, wanted) - wanted).mean() / np.abs(wanted - np.median(wanted)).mean())
-
-
-def sloped(wanted: Array) -> Array:
-    """The plane that is closest to these inverse distances: the best guess that knows only a pixel's place."""
-    rows, columns = np.indices(wanted.shape)
-    guesses = np.stack([rows.ravel(), columns.ravel(), np.ones(wanted.size)], 1)
-    plane: Array = (guesses @ np.linalg.lstsq(guesses, wanted.ravel(), rcond=None)[0]).reshape(wanted.shape)
-    return plane
-
-
-def disorder(found: Array, wanted: Array, random: Random) -> float:
-    """The share of pairs of pixels, 10 % apart in distance or more, of which the wrong one is nearer."""
-    one, other = random.integers(wanted.size, size=(2, 20_000))
-    a, b = wanted.ravel()[one], wanted.ravel()[other]
-    differ = np.maximum(a, b) > 1.1 * np.minimum(a, b)
-    return float(((found.ravel()[one] > found.ravel()[other]) != (a > b))[differ].mean())
 
 
 def measure(network: DepthNetwork) -> str:

@@ -21,6 +21,7 @@ NORMALIZATIONS = {
     "half": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
 }
 STEP = 32  # open sides are multiples of it: most networks halve a picture five times or less
+MOST = 640  # elements of an open side
 ELEMENTS = 160 * 96  # of an input whose sizes are open: as our network saw in its training
 FLAT = 1e-6  # a smaller range of depth is noise
 
@@ -39,7 +40,7 @@ class Estimator:
         """The shape of `image` for a picture of this width and height. Open sides keep the picture's proportions."""
         scale = sqrt(ELEMENTS / (picture[0] * picture[1]))
         width, height = (
-            side if side > 0 else max(STEP, STEP * round(pixels * scale / STEP))
+            side if side > 0 else min(MOST, max(STEP, STEP * round(pixels * scale / STEP)))
             for side, pixels in zip(self.size, picture, strict=True)
         )
         return (1, height, width, 3) if self.transform.layout == "NHWC" else (1, 3, height, width)
