@@ -56,7 +56,7 @@ def estimator_of(file: Path, options: Namespace) -> Estimator:
     shape = sides(model.inputs[0]) if len(model.inputs) == 1 else []
     layout = "NHWC" if shape[3:] == [3] and shape[1:2] != [3] else "NCHW"
     rows, columns = (shape[1:3] if layout == "NHWC" else shape[2:]) if len(shape) == 4 else (0, 0)
-    fits = len(shape) == 4 and 3 in (shape[1], shape[3]) and shape[0] in (1, -1) and rows * columns != 0
+    fits = len(shape) == 4 and 3 in (shape[1], shape[3]) and shape[0] in (1, -1)
     if not fits or model.inputs[0].dtype != "float32" or not _is_depth(model, rows, columns):
         raise ModelError(
             f"{file} is not a depth model this demo supports: it has {listed(model)}; it wants one float32 input "

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import perframe as pf
 from perframe.host import Event, KeyEvent, MouseButtonEvent, MouseMoveEvent, ScrollEvent
-from perframe.media import Picture, Source
+from perframe.media import Picture, Source, open_source
 from perframe.media.picture import read_picture
 from perframe.resources import resource
 
 from ..common.drawing import Captions, FullScreen, texture_of
 from ..common.overlay import FrameTimer
-from ..common.seen import ENOUGH, SeenPicture, fitted, source_of
+from ..common.seen import ENOUGH, SeenPicture, fitted
 from ..common.shown import ShownTensor
 from ..common.stage import Stage
 from .estimators import estimator_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import moderngl
 
 UNLIMITED = 1e6  # milliseconds
-SHOWN = 10.0  # seconds of a scene
+SHOWN = 8.0  # seconds of a scene
 RESTS, LEAVES = 2.5, 1.5  # seconds after which the lamp leaves a mouse that does not move, and how long it takes
 FINE = 640  # the most texels of a side of the refined depth
 SWAY = 0.011  # of the picture
@@ -115,7 +115,9 @@ class DepthView(pf.Script):
         """Make all that the frames need."""
         stage, ctx, options = self._stage, self.app.ctx, self._stage.options
         self.estimator = estimator_of(options.model or resource("assets", "depth", "depth.onnx"), options)
-        self._source: Album | Source = Album() if options.source is None else source_of(options, Album)
+        self._source: Album | Source = (
+            Album() if options.source is None else open_source(options.source, ENOUGH, loop=True)
+        )
         self.worker = pf.Worker(self.estimator.model, stage.backend, stage.worker_ctx)
         self._converter = pf.TextureConverter(stage.worker_ctx, None if stage.on_cpu else stage.backend)
         self._input: pf.Tensor | None = None
@@ -218,7 +220,7 @@ class DepthView(pf.Script):
         wanders = (
             0.5 + 0.36 * sin(tau * time / 9.1 + 0.6),
             0.5 + 0.26 * sin(tau * time / 6.7 + 2.6),
-            0.62 + 0.38 * sin(tau * time / 5.9),
+            0.74 + 0.3 * sin(tau * time / 5.9),
         )
         x, y = self.app.input.mouse_position
         held = ((x - box[0]) / box[2], (y - box[1]) / box[3], self._reach)
