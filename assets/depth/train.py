@@ -53,7 +53,7 @@ class DepthNetwork(nn.Module):
             x = x + far(x)
         x = x + self.whole(x.mean((2, 3), keepdim=True))
         for up, beside in zip(self.up, reversed(passed), strict=True):
-            x = F.interpolate(up(x), scale_factor=2, mode="bilinear", align_corners=False)
+            x = F.interpolate(up(x), size=beside.shape[2:], mode="bilinear", align_corners=False)
             x = x + beside if beside.shape[1] == x.shape[1] else torch.cat([x, beside], 1)
         return self.last(x)
 
@@ -118,10 +118,18 @@ def measure(network: DepthNetwork) -> str:
 
 
 def describe(path: Path) -> None:
-    """Write into the file which pixels it takes: element = (pixel - mean) / std, for pixels of 0..1."""
+    """Write into the file which pixels it takes, and drop the exporter's notes on each layer.
+
+    An element of the input is (pixel - mean) / std, for pixels of 0..1.
+    """
     model = onnx.load(path)
     onnx.helper.set_model_props(model, {"mean": "0, 0, 0", "std": "1, 1, 1"})
+    for node in model.graph.node:
+        node.ClearField("metadata_props")
+    model.graph.ClearField("metadata_props")
+    model.graph.ClearField("value_info")
     onnx.save(model, path)
+    print(f"{path}: {path.stat().st_size} bytes")
 
 
 def main() -> None:
@@ -133,7 +141,7 @@ def main() -> None:
     draw, loss = partial(sample, random), partial(loss_of, network, random)
     training.train(network, draw, loss, random, arguments.minutes, **amounts, rate=4e-3)
     network.eval()
-    sizes = {2: 16 * torch.export.Dim("rows", min=2), 3: 16 * torch.export.Dim("columns", min=2)}
+    sizes = {2: torch.export.Dim("height", min=2), 3: torch.export.Dim("width", min=2)}
     example = (torch.zeros(1, 3, HEIGHT, WIDTH),)
     training.write(arguments.out, network, example, ["image"], ["inverse_depth"], (sizes,))
     describe(arguments.out)

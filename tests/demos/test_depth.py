@@ -274,4 +274,4 @@ def test_a_picture_of_odd_sides_is_shown(backend: str, gl_context: Any, tmp_path
     assert load_demo("depth")([*argv, "--save", str(out)]) == 0
     drawn = np.asarray(Image.open(out).convert("RGB")).astype(int)
     assert drawn.shape == (720, 1280, 3)
-    assert (drawn[:60, 400:] < 24).all() and drawn[120:600, 400:].std() > 20  # a band above, and the picture
+    assert (drawn[:60, 400:] < 24).all() and drawn[120:600, 400:].std() > 10  # a band above, and the picture
