@@ -7,6 +7,7 @@ uniform vec2 size;
 out float refined;
 
 const int REACH = 2;
+const float BORDER = 2.5;  // nearer to the edge networks saw padding, and are less sure
 const float ALIKE = 0.09;  // colors that differ so much are of different things
 
 void main() {
@@ -19,7 +20,7 @@ void main() {
     for (int row = -REACH; row <= REACH; row++) {
         for (int column = -REACH; column <= REACH; column++) {
             vec2 element = first + vec2(column, row), away = element - place;
-            vec2 tap = clamp((element + 0.5) / elements, 0.5 / elements, 1.0 - 0.5 / elements);
+            vec2 tap = clamp((element + 0.5) / elements, BORDER / elements, 1.0 - BORDER / elements);
             vec3 unlike = (textureLod(picture, tap, level).rgb - here) / ALIKE;
             float weight = exp(-0.5 * dot(away, away)) * (exp(-0.5 * dot(unlike, unlike)) + 0.004);
             sum += weight * textureLod(nearness, tap, 0.0).r;

@@ -15,7 +15,7 @@ out vec4 color;
 const float DEEP = 0.75;  // of the relief, in heights of the picture
 const float PIVOT = 0.4;  // the nearness that does not move
 const int SIGHT = 24, SHADOW = 28;
-const vec3 FIRE = vec3(1.0, 0.78, 0.50), NIGHT = vec3(0.20, 0.24, 0.36);
+const vec3 FIRE = vec3(1.0, 0.78, 0.50), NIGHT = vec3(0.13, 0.16, 0.25);
 
 float height(vec2 at) { return textureLod(nearness, at, 0.0).r; }
 
@@ -69,11 +69,11 @@ vec3 relief(vec2 at) {
     float reached = lit(there, near, grain) / (1.0 + 9.0 * square);
     vec3 base = textureLod(picture, there, 0.0).rgb;
     base *= base;  // roughly linear light
-    vec3 light = NIGHT * (0.55 + 0.45 * facing.z) + FIRE * 5.0 * reached * max(dot(facing, way) * 0.85 + 0.15, 0.0);
+    vec3 light = NIGHT * (0.55 + 0.45 * facing.z) + FIRE * 6.5 * reached * max(dot(facing, way) * 0.85 + 0.15, 0.0);
     vec3 seen = base * light + FIRE * 0.10 * shine * reached;
     vec2 away = vec2((at.x - lamp.x) * box.z / box.w, at.y - lamp.y);
     float behind = smoothstep(-0.04, 0.02, height(at) - lamp.z), spread = dot(away, away);
-    seen += FIRE * (1.0 - behind) * (0.9 * exp(-spread * 6000.0) + 0.10 * exp(-spread * 160.0));
+    seen += FIRE * (1.0 - behind) * (1.6 * exp(-spread * 4000.0) + 0.14 * exp(-spread * 160.0));
     return sqrt(1.0 - exp(-1.5 * seen));
 }
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import moderngl
 
 UNLIMITED = 1e6  # milliseconds
+SCENES = (339, 204, 334, 340, 316)  # seeds
 SHOWN = 8.0  # seconds of a scene
 RESTS, LEAVES = 2.5, 1.5  # seconds after which the lamp leaves a mouse that does not move, and how long it takes
 FINE = 640  # the most texels of a side of the refined depth
@@ -34,8 +35,7 @@ class Album:
     """The project's own scenes, one after the other."""
 
     def __init__(self) -> None:
-        folder = resource("assets", "depth")
-        paths = sorted(folder.glob("scene-*.jpg"))
+        paths = [resource("assets", "depth", f"scene-{seed}.jpg") for seed in SCENES]
         self._pictures = [Picture(read_picture(path, ENOUGH), index, 0.0) for index, path in enumerate(paths)]
         self._index, self._until = -1, 0.0
 
@@ -218,9 +218,9 @@ class DepthView(pf.Script):
         if self._is_moved:
             self._moved, self._is_moved = time, False
         wanders = (
-            0.5 + 0.36 * sin(tau * time / 9.1 + 0.6),
-            0.5 + 0.26 * sin(tau * time / 6.7 + 2.6),
-            0.74 + 0.3 * sin(tau * time / 5.9),
+            0.5 + 0.36 * sin(tau * time / 9.1 - 0.56),
+            0.5 + 0.26 * sin(tau * time / 6.7 - 1.03),
+            0.74 + 0.3 * sin(tau * time / 5.9 - 0.86),
         )
         x, y = self.app.input.mouse_position
         held = ((x - box[0]) / box[2], (y - box[1]) / box[3], self._reach)
