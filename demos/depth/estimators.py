@@ -24,20 +24,26 @@ STEP = 32  # open sides are multiples of it: most networks halve a picture five 
 MOST = 640  # elements of an open side
 ELEMENTS = 160 * 96  # of an input whose sizes are open: as our network saw in its training
 FLAT = 1e-6  # a smaller range of depth is noise
+FOLLOWED = 0.15  # of the way from a film's range of depths to that of the next picture
+CARRY = {"next_nearness_range": "nearness_range"}
+"""What a worker carries from one picture of a film to the next. Reset it before a picture that stands for itself."""
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """A model from `image` to `nearness` (1, 1, height, width), 1 for the nearest and 0 for the farthest."""
+    """A model from a picture to `nearness` (1, 1, height, width), 1 for the nearest and 0 for the farthest.
+
+    Its worker needs CARRY.
+    """
 
     model: pf.Model
     transform: pf.TextureTransform
-    """From a picture to `image`."""
+    """From a picture to the first input."""
     size: tuple[int, int]
-    """Width and height of `image`; -1 for one that is open."""
+    """Width and height of the first input; -1 for one that is open."""
 
     def shape_for(self, picture: Size) -> tuple[int, int, int, int]:
-        """The shape of `image` for a picture of this width and height. Open sides keep the picture's proportions."""
+        """The first input's shape for a picture of this width and height. Open sides keep the picture's proportions."""
         scale = sqrt(ELEMENTS / (picture[0] * picture[1]))
         width, height = (
             side if side > 0 else min(MOST, max(STEP, STEP * round(pixels * scale / STEP)))
@@ -102,14 +108,20 @@ def _normalization(model: pf.Model, file: Path) -> tuple[tuple[float, ...], tupl
 
 
 def _with_nearness(model: pf.Model, is_distance: bool) -> pf.Model:
-    """The model, whose output is brought to 0..1 on the device: scale and shift of depth are not known anyway."""
+    """The model, whose output is brought to 0..1 on the device: scale and shift of depth are not known anyway.
+
+    The range of depths follows that of a film's pictures slowly, so that noise does not make the relief flicker.
+    """
     graph = pf.FunctionalGraph("depth")
     (depth,) = F.forward(model, *graph.add_inputs(model))
+    before = graph.add_input("float32", (2,), "nearness_range")
     if depth.ndim == 3:
         depth = F.unsqueeze(depth, 1)
     elif sides(model.outputs[0])[1] != 1:  # channels last
         depth = F.permute(depth, (0, 3, 1, 2))
     if is_distance:
         depth = 1 / F.clamp(depth, min=1e-3)
-    low, high = (extreme(depth, (1, 2, 3), keepdim=True) for extreme in (F.amin, F.amax))
-    return graph.compile(nearness=(depth - low) / F.clamp(high - low, min=FLAT))
+    now = F.concat([F.reshape(extreme(depth), (1,)) for extreme in (F.amin, F.amax)])
+    ranges = F.where(before[1:] > before[:1], before + FOLLOWED * (now - before), now)  # zeros: the first picture
+    nearness = F.clamp((depth - ranges[:1]) / F.clamp(ranges[1:] - ranges[:1], min=FLAT), 0, 1)
+    return graph.compile(nearness=nearness, next_nearness_range=ranges)

@@ -17,7 +17,7 @@ from ..common.overlay import FrameTimer
 from ..common.seen import ENOUGH, SeenPicture, fitted
 from ..common.shown import ShownTensor
 from ..common.stage import Stage
-from .estimators import estimator_of
+from .estimators import CARRY, estimator_of
 
 if TYPE_CHECKING:
     import moderngl
@@ -33,6 +33,9 @@ NEAREST = 1.15  # the lamp may come before the relief
 
 class Album:
     """The project's own scenes, one after the other."""
+
+    is_still = True
+    """Whether pictures stand for themselves, unlike those of a film."""
 
     def __init__(self) -> None:
         paths = [resource("assets", "depth", f"scene-{seed}.jpg") for seed in SCENES]
@@ -118,7 +121,7 @@ class DepthView(pf.Script):
         self._source: Album | Source = (
             Album() if options.source is None else open_source(options.source, ENOUGH, loop=True)
         )
-        self.worker = pf.Worker(self.estimator.model, stage.backend, stage.worker_ctx)
+        self.worker = pf.Worker(self.estimator.model, stage.backend, stage.worker_ctx, carry=CARRY)
         self._converter = pf.TextureConverter(stage.worker_ctx, None if stage.on_cpu else stage.backend)
         self._input: pf.Tensor | None = None
         self._shown: ShownTensor | None = None
@@ -127,6 +130,11 @@ class DepthView(pf.Script):
         self._refine = FullScreen(ctx, folder / "refine.glsl")
         self._relief = FullScreen(ctx, folder / "relief.glsl")
         self._captions = Captions(ctx)
+
+    @property
+    def shown_nearness(self) -> moderngl.Texture:
+        """The refined nearness of the picture on show."""
+        return self._seen[0].nearness
 
     async def update(self, frame: pf.Frame) -> None:
         """Estimate the depth of a new picture. On a GPU neither is ever copied to host memory.
@@ -142,9 +150,11 @@ class DepthView(pf.Script):
         # the CPU has the picture at hand as an array: sampled there, nothing must come back from the GPU
         pixels = picture.pixels if self._stage.on_cpu else seen.picture.texture
         self._converter.to_tensor(pixels, given, self.estimator.transform)
+        if self._source.is_still:
+            self.worker.reset()
         budget = UNLIMITED if self._stage.in_step else self._stage.options.budget
         await self.app.schedule(self.worker, given, budget, source=picture, owner=self)
-        shown.take(self.worker.peek_output())
+        shown.take(self.worker.peek_output("nearness"))
         while shown.pending:
             await pf.next_frame()
         seen.refine(self._refine, shown.texture)
@@ -174,7 +184,7 @@ class DepthView(pf.Script):
             shown=float(self._shows_depth),
             card_at=card,
         )
-        self._relief.draw(picture=seen.picture.texture, nearness=seen.nearness)
+        self._relief.draw(picture=seen.picture.texture, nearness=self.shown_nearness)
         self._captions.draw(
             "seen" if self._shows_depth else "depth", size, (card[0] + wide / 2, card[1] - size[1] / 17)
         )

@@ -55,11 +55,12 @@ def nearness_of(file: Any, pixels: list[np.ndarray], backend: str = "cpu", ctx: 
     """The nearness of pictures of one size, each (height, width)."""
     estimator = part("estimators").estimator_of(file, options(**given))
     shape = estimator.shape_for((pixels[0].shape[1], pixels[0].shape[0]))
-    with pf.Worker(estimator.model, backend, ctx, strict=True) as worker:
-        found = []
+    found = []
+    with pf.Worker(estimator.model, backend, ctx, strict=True, carry=part("estimators").CARRY) as worker:
         for picture in pixels:
+            worker.reset()
             seen = pf.TextureConverter().to_tensor(picture, pf.Tensor.empty(shape), estimator.transform)
-            found.append(worker.schedule(seen).peek_output().download_to_array()[0, 0])
+            found.append(worker.schedule(seen).peek_output("nearness").download_to_array()[0, 0])
     return found
 
 
@@ -139,6 +140,23 @@ def test_normalization_is_an_option_or_metadata_and_distance_is_inverted(tmp_pat
             nearness_of(written(tmp_path, shape, "1hw", **wrong), [pixels])
     with pytest.raises(InputError, match=r"--size: .* takes pictures of 40 x 24 only"):
         nearness_of(written(tmp_path, shape, "1hw"), [pixels], size=(64, 64))
+
+
+def test_the_range_of_a_film_follows_slowly(backend: str, backend_context: Any, tmp_path: Path) -> None:
+    """A picture of other depths keeps its place in the range, and fills the range after a while."""
+    estimators = part("estimators")
+    model = estimators.estimator_of(written(tmp_path, (1, 3, 24, 40), "11hw"), options()).model
+    ramp = np.broadcast_to(np.linspace(0, 1, 40, dtype=np.float32), (1, 3, 24, 40))
+    highest = []
+    with pf.Worker(model, backend, backend_context, strict=True, carry=estimators.CARRY) as worker:
+        for scale in (1.0, *[0.5] * 30):
+            worker.schedule(ramp * np.float32(scale))
+            highest.append(worker.peek_output("nearness").download_to_array().max())
+        worker.reset()
+        worker.schedule(ramp * np.float32(0.25))
+        assert abs(worker.peek_output("nearness").download_to_array().max() - 1) < 1e-4
+    assert abs(highest[0] - 1) < 1e-4 and highest[1] < 0.6 and highest[-1] > 0.98
+    assert (np.diff(highest[1:]) > -1e-5).all()
 
 
 def test_a_flat_picture_has_no_depth(tmp_path: Path) -> None:
@@ -275,3 +293,19 @@ def test_a_picture_of_odd_sides_is_shown(backend: str, gl_context: Any, tmp_path
     drawn = np.asarray(Image.open(out).convert("RGB")).astype(int)
     assert drawn.shape == (720, 1280, 3)
     assert (drawn[:60, 400:] < 24).all() and drawn[120:600, 400:].std() > 10  # a band above, and the picture
+
+
+def test_a_film_has_depth_in_each_picture(backend: str, gl_context: Any, tmp_path: Path) -> None:
+    """One run for each picture, whatever its size."""
+    for index, size in enumerate([(160, 96), (96, 160), (97, 33)]):
+        Image.fromarray(scenes()[index][0]).resize(size).save(tmp_path / f"{index}.png")
+    stage = part("stage", "common").Stage
+    with App((320, 180), headless=True, clock=ManualClock(1 / 30), stop_on_error=True) as app:
+        asked = options(source=str(tmp_path))
+        script = app.add(part("view").DepthView(stage(pf.BackendType(backend), app.ctx, True, asked)))
+        sizes = []
+        for _ in range(12):
+            app.loop_once()
+            if script.runs > len(sizes):
+                sizes.append(script.shown_nearness.size)
+        assert sizes[:3] == [(160, 96), (96, 160), (97, 33)] and script.runs >= 3
