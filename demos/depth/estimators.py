@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import dataclass
-from math import sqrt
+from math import isfinite, sqrt
 from pathlib import Path
 
 import perframe as pf
@@ -97,7 +97,7 @@ def _normalization(model: pf.Model, file: Path) -> tuple[tuple[float, ...], tupl
         return NORMALIZATIONS["imagenet"]
     try:
         mean, std = (tuple(float(part) for part in (text or "").split(",")) for text in given)
-        if len(mean) != 3 or len(std) != 3 or not min(std) > 0:
+        if (len(mean), len(std)) != (3, 3) or not all(map(isfinite, mean + std)) or min(std) <= 0:
             raise ValueError
     except ValueError:
         raise ModelError(

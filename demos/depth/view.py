@@ -13,7 +13,7 @@ from perframe.media.picture import read_picture
 from perframe.resources import resource
 
 from ..common.drawing import Captions, FullScreen, texture_of
-from ..common.overlay import FrameTimer
+from ..common.models import sides
 from ..common.seen import ENOUGH, SeenPicture, fitted
 from ..common.shown import ShownTensor
 from ..common.stage import Stage
@@ -108,7 +108,7 @@ class DepthView(pf.Script):
     """Lights a picture by its depth. The picture on show is always the one that the depth was made of."""
 
     def __init__(self, stage: Stage) -> None:
-        self._stage, self._timer, self._text = stage, FrameTimer(), ""
+        self._stage = stage
         self._reach, self._moved, self._is_moved = 0.75, -1e9, False  # the lamp: nearness, when the user moved it
         self._shows_depth = self._is_there = False
         self.runs = 0
@@ -146,7 +146,7 @@ class DepthView(pf.Script):
             return
         seen = self._seen[1]
         seen.bring(picture)
-        given, shown = self._sized(picture.size)
+        given = self._input_for(picture.size)
         # the CPU has the picture at hand as an array: sampled there, nothing must come back from the GPU
         pixels = picture.pixels if self._stage.on_cpu else seen.picture.texture
         self._converter.to_tensor(pixels, given, self.estimator.transform)
@@ -154,7 +154,9 @@ class DepthView(pf.Script):
             self.worker.reset()
         budget = UNLIMITED if self._stage.in_step else self._stage.options.budget
         await self.app.schedule(self.worker, given, budget, source=picture, owner=self)
-        shown.take(self.worker.peek_output("nearness"))
+        nearness = self.worker.peek_output("nearness")
+        shown = self._texture_for(nearness)
+        shown.take(nearness)
         while shown.pending:
             await pf.next_frame()
         seen.refine(self._refine, shown.texture)
@@ -162,7 +164,6 @@ class DepthView(pf.Script):
         self._seen.reverse()
         self._is_there = True
         self.runs += 1
-        self._timer.tick()
 
     def render(self, frame: pf.Frame) -> None:
         """Draw the relief by the light of the lamp, and in a corner its depth."""
@@ -188,7 +189,9 @@ class DepthView(pf.Script):
         self._captions.draw(
             "seen" if self._shows_depth else "depth", size, (card[0] + wide / 2, card[1] - size[1] / 17)
         )
-        self._captions.draw(self._status(), size, name="status")
+        assert self._shown is not None
+        wide, high = self._shown.texture.size
+        self._captions.draw(f"{self._stage.backend}  ·  {wide} x {high} depths", size, name="status")
 
     def on_event(self, event: Event) -> None:
         """Move the lamp, take the next scene, or show the depth."""
@@ -210,18 +213,24 @@ class DepthView(pf.Script):
         for thing in things:
             thing.release()
 
-    def _sized(self, picture: tuple[int, int]) -> tuple[pf.Tensor, ShownTensor]:
-        """The network's input for a picture of this size, and a texture for its output. New only for another shape."""
+    def _input_for(self, picture: tuple[int, int]) -> pf.Tensor:
+        """The network's input for a picture of this size; a new one for another shape."""
         shape = self.estimator.shape_for(picture)
-        if self._input is None or self._shown is None or tuple(self._input.shape) != shape:
-            for thing in (self._input, self._shown):
-                if thing is not None:
-                    thing.release()
-            rows, columns = shape[1:3] if self.estimator.transform.layout == "NHWC" else shape[2:]
+        if self._input is None or tuple(self._input.shape) != shape:
+            if self._input is not None:
+                self._input.release()
             self._input = pf.Tensor.empty(shape, "float32")
+        return self._input
+
+    def _texture_for(self, nearness: pf.Tensor) -> ShownTensor:
+        """A texture for the network's output; a new one for another shape."""
+        _, _, rows, columns = sides(nearness)
+        if self._shown is None or self._shown.texture.size != (columns, rows):
+            if self._shown is not None:
+                self._shown.release()
             self._shown = ShownTensor(self.app.ctx, (1, 1, rows, columns), self._stage, "f4")
             self._shown.texture.filter = self.app.ctx.LINEAR, self.app.ctx.LINEAR
-        return self._input, self._shown
+        return self._shown
 
     def _lamp_at(self, time: float, box: tuple[float, float, float, float]) -> tuple[float, ...]:
         """The lamp's place in the picture and its nearness: at the mouse, or where it wanders while the mouse rests."""
@@ -237,10 +246,3 @@ class DepthView(pf.Script):
         share = min(1.0, max(0.0, (time - self._moved - RESTS) / LEAVES))
         share = share * share * (3 - 2 * share)
         return tuple(one + (other - one) * share for one, other in zip(held, wanders, strict=True))
-
-    def _status(self) -> str:
-        if self._timer.is_due() or not self._text:
-            assert self._shown is not None
-            width, height = self._shown.texture.size
-            self._text = f"{self._stage.backend}  ·  {width} x {height} depths"
-        return self._text

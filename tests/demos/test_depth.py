@@ -135,7 +135,12 @@ def test_normalization_is_an_option_or_metadata_and_distance_is_inverted(tmp_pat
     np.testing.assert_allclose(found, leveled(gray), atol=1e-4)
     (found,) = nearness_of(written(tmp_path, shape, "1hw"), [pixels], normalize="unit", distance=True)
     np.testing.assert_allclose(found, leveled(1 / (gray * 7 + 2)), atol=1e-4)
-    for wrong in ({"mean": "0.5"}, {"mean": "0,0,0", "std": "1,1,none"}, {"mean": "0,0,0", "std": "1,0,1"}):
+    for wrong in (
+        {"mean": "0.5"},
+        {"mean": "0,0,nan", "std": "1,1,1"},
+        {"mean": "0,0,0", "std": "1,1,none"},
+        {"mean": "0,0,0", "std": "1,0,1"},
+    ):
         with pytest.raises(ModelError, match=r"stand_in\.onnx: its metadata has mean .* --normalize replaces them"):
             nearness_of(written(tmp_path, shape, "1hw", **wrong), [pixels])
     with pytest.raises(InputError, match=r"--size: .* takes pictures of 40 x 24 only"):
@@ -309,3 +314,14 @@ def test_a_film_has_depth_in_each_picture(backend: str, gl_context: Any, tmp_pat
             if script.runs > len(sizes):
                 sizes.append(script.shown_nearness.size)
         assert sizes[:3] == [(160, 96), (96, 160), (97, 33)] and script.runs >= 3
+
+
+def test_an_open_model_may_answer_in_another_size(backend: str, gl_context: Any, tmp_path: Path) -> None:
+    graph = pf.FunctionalGraph()
+    image = graph.add_input("float32", (1, 3, "h", "w"), "image")
+    pf.save(graph.compile(depth=F.mean(F.avg_pool2d(image, 2), 1)), tmp_path / "half.onnx")
+    out = tmp_path / "out.png"
+    argv = ["--headless", "--backend", backend, "--frames", "3", "--save", str(out)]
+    assert load_demo("depth")([*argv, "--model", str(tmp_path / "half.onnx"), "--size", "128x72"]) == 0
+    drawn = np.asarray(Image.open(out).convert("RGB")).astype(int)
+    assert drawn[120:500].std() > 10
