@@ -27,7 +27,7 @@ from assets.depth.scenes import Array, Random, scene
 
 WIDTH, HEIGHT = 160, 96
 WIDTHS = (3, 16, 28, 44, 64)
-BATCH, MEASURED = 8, 200
+BATCH, MEASURED = 16, 200
 DRAWN, KEPT = 1, 4000  # new scenes a step, and the newest ones, of which a batch is chosen
 UNSEEN = 1_000_000  # the first seed of scenes on which the network is measured
 
@@ -137,7 +137,7 @@ def main() -> None:
     arguments = training.asked(__doc__, "depth.onnx", minutes=15)
     random = training.begin(arguments.seed)
     network = DepthNetwork()
-    amounts = {"batch": BATCH, "first": 8 * BATCH, "drawn": DRAWN, "kept": KEPT}
+    amounts = {"batch": BATCH, "first": 4 * BATCH, "drawn": DRAWN, "kept": KEPT}
     draw, loss = partial(sample, random), partial(loss_of, network, random)
     training.train(network, draw, loss, random, arguments.minutes, **amounts, rate=4e-3)
     network.eval()

@@ -22,7 +22,7 @@ from perframe.resources import resource
 
 F = pf.functional
 UNSEEN, SCENES = 1_000_000, 12  # seeds of scenes that training never saw
-ERROR = 0.40
+ERROR = 0.37
 """The most that the mean error of these scenes may be, of the error of a constant."""
 
 
@@ -78,7 +78,7 @@ def test_unseen_scenes_have_depth(backend: str, backend_context: Any) -> None:
     pairs = zip(found, scenes(), strict=True)
     orders = [measures.disorder(near, wanted, np.random.default_rng(0)) for near, (_, wanted) in pairs]
     assert np.mean(errors) < min(ERROR, 0.7 * np.mean(planes)), errors
-    assert np.mean(orders) < 0.12, orders
+    assert np.mean(orders) < 0.10, orders
     for near, reference in zip(found, on_cpu(), strict=True):
         assert near.min() == 0 and abs(near.max() - 1) < 1e-5
         np.testing.assert_allclose(near, reference, atol=2e-4)
