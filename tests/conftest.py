@@ -45,7 +45,12 @@ WITHOUT_TORCH = find_spec("torch") is None and not os.environ.get("CI")
 WITHOUT_ZOO = any(find_spec(name) is None for name in ("timm", "torchvision", "transformers")) and not os.environ.get(
     "CI"
 )
-OF_TORCH = ["functional/test_with_torch.py", "models/test_torch.py", "layers/test_contrib_models.py"]
+OF_TORCH = [
+    "functional/test_with_torch.py",
+    "models/test_torch.py",
+    "layers/test_contrib_models.py",
+    "tensor/test_torch_memory.py",
+]
 OF_THE_ZOO = ["models/test_architectures.py"]
 SLOW_FIXTURES = {"torch_python", "tensorflow_python", "sklearn_python"}
 collect_ignore = [*(OF_TORCH if WITHOUT_TORCH else []), *(OF_THE_ZOO if WITHOUT_ZOO else [])]

@@ -38,6 +38,7 @@ PAGES = (
     "tutorial.md",
 )
 SILENT = {"gpu.md"}
+ELSEWHERE = re.compile("spout:|syphon:")  # of other systems: tests/textures/test_other_programs.py runs these programs
 FEW_FRAMES, MANY_FRAMES = 20, 5000  # of a window that a user would close, with a result or without
 MANY_SECONDS = 30
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.S | re.M)
@@ -52,6 +53,7 @@ PROGRAMS = [
     pytest.param(page, *found, id=f"{page}-{index}")
     for page in PAGES
     for index, found in enumerate(BLOCK.findall(text_of(page)))
+    if not ELSEWHERE.search(found[0])
 ]
 
 

@@ -98,6 +98,8 @@ REASONS = {
     "text/generation.py:_running": "one step sets the generation of a worker; an earlier one then raises",
 }
 KINDS = {
+    "CField": "a field of a C struct, never changed",
+    "CFunctionType": "a function of C, never changed",
     "Declaration": IMPORTS,
     "Fields": "names of words, never changed; threads that ask for their indices at once make equal ones",
     "Op": "a pattern, never changed",

@@ -44,6 +44,7 @@ FILMS = {
     "life": Film(0, 240, 5, shown=100, quality=55),
     "upscale": Film(3, 36, 1, 0.15, 100, ("--size", "320x180"), quality=50),
     "neural": Film(0, 48, 1, 0.25, 100, quality=68),
+    "depth": Film(3, 63, 1, 0.25, 110, quality=66),
     "digits": Film(0, 140, 3, shown=90),
     "agents": Film(30, 150, 4, shown=110, quality=28, size=(480, 270)),
     "faces": Film(3, 40, 1, 0.1, 100, quality=45),

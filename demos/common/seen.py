@@ -34,13 +34,13 @@ void main() {
 """
 
 
-def add_options(parser: argparse.ArgumentParser, model: str) -> None:
-    """Add --model, of which `model` is the kind, and --source."""
+def add_options(parser: argparse.ArgumentParser, model: str, drawn: str = "people that the demo draws") -> None:
+    """Add --model, of which `model` is the kind, and --source, whose default is what is `drawn`."""
     parser.add_argument("--model", type=Path, metavar="FILE", help=f"your own {model} (default: the project's own)")
     parser.add_argument(
         "--source",
         metavar="PATH|camera|camera:N",
-        help="a picture, a folder, a video or a camera (default: people that the demo draws)",
+        help=f"a picture, a folder, a video or a camera (default: {drawn})",
     )
 
 

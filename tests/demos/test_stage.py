@@ -20,6 +20,7 @@ from perframe.host import App, KeyEvent
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {
     "agents": ["--creatures", "50"],
+    "depth": [],
     "digits": [],
     "faces": [],
     "hands": [],

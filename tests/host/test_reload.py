@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from importers.litert_files import File
 from perframe.errors import InputError
 from perframe.host import App, ManualClock
 from perframe.host.reload import run_changes
@@ -246,6 +247,31 @@ def test_a_worker_takes_the_model_of_a_changed_file(
         time.sleep(0.3)
         app.run(frames=3)
         assert not app._reloader._swaps and found[-1] == 5  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".perframe", ".sentis", ".tflite"])
+def test_a_watched_model_may_have_each_format(app: App, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"net{suffix}"
+
+    def save(op: str) -> None:
+        if suffix == ".tflite":
+            file = File()
+            path.write_bytes(file.data(file.graph.op(op, [file.graph.input("x", (1, 4))])))
+            return
+        graph = pf.FunctionalGraph("net")
+        x = graph.add_input("float32", (1, 4), "x")
+        pf.save(graph.compile(y=-x if op == "NEG" else pf.functional.abs(x)), path)
+
+    save("ABS")
+    with pf.Worker(path) as worker:
+        found = list[float]()
+        x = np.ones((1, 4), np.float32)
+        script = app.add(lambda: found.append(float(worker.schedule(x).peek_output().numpy()[0, 0])))
+        app.watch(path, worker, script)
+        app.run(frames=2)
+        save("NEG")
+        loop_until(app, lambda: found[-1] == -1)
+        assert found[0] == 1 and not list(app.failures)
 
 
 def test_a_watched_file_needs_a_function_or_a_worker(app: App, tmp_path: Path) -> None:

@@ -65,6 +65,8 @@ WINOGRAD = [
     Conv((1, 256, 14, 14), 64, addend=True),
     Conv((3, 20, 50, 9), 17, pads=(0, 0, 0, 0), after="Clip"),
     Conv((1, 512, 16, 16), 32, pads=(2, 1, 0, 3)),
+    Conv((5, 37, 14, 14), 40, addend=True, after="Relu"),  # tiles of two images in one item, and of half of an image
+    Conv((11, 20, 7, 8), 33, after="Sigmoid"),
     Conv((1, 16, 150, 150), 48, after="HardSwish"),
 ]
 # tiles of eight pixels that begin or end beyond a line, or are wider than it, by taps, strides and dilations

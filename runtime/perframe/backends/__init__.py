@@ -16,6 +16,7 @@ from perframe.backends.precision import FULL, Precision
 from perframe.errors import InputError
 from perframe.tensor import BackendType, DataType, HostStorage, Storage
 from perframe.tensor import Tensor as Tensor  # with the places where tensors may lie
+from perframe.tensor.cuda_array import CudaArray
 from perframe.tensor.placing import places
 
 if TYPE_CHECKING:
@@ -70,6 +71,13 @@ def evaluator() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
     from perframe.backends.cpu.reference import evaluate
 
     return evaluate
+
+
+def evaluation_of() -> Callable[[LayerLike, Sequence[Any]], Callable[[Sequence[Any]], list[Any]]]:
+    """Return the function that makes a function of one layer on arrays of the given shapes, with NumPy."""
+    from perframe.backends.cpu.reference import evaluation
+
+    return evaluation
 
 
 def host_runner() -> Callable[[LayerLike, Sequence[Any]], list[Any]]:
@@ -171,6 +179,13 @@ def texture_passes(ctx: GLContext) -> TexturePasses:
     return TexturePasses(ctx)
 
 
+def gl_guard(ctx: GLContext) -> Callable[[], AbstractContextManager[Any]]:
+    """Blocks in which other code may use the caller's context: they give the GL functions, and restore GL's state."""
+    from perframe.backends.gl.context.devices import device_for
+
+    return device_for(ctx).using
+
+
 def mark_passes(ctx: GLContext) -> MarkPasses:
     """The GL passes that draw marks over the caller's pixels, in the caller's context."""
     from perframe.backends.gl.textures.marks import MarkPasses
@@ -193,4 +208,19 @@ def allocate(backend: BackendType, ctx: GLContext | None, shape: Sequence[int], 
             return pixel.open_backend(ctx).alloc(shape, dtype)
 
 
+def share_with_cuda(tensor: Tensor, stream: Any, access: str) -> AbstractContextManager[CudaArray]:
+    """Access of CUDA to a tensor on a GPU, for the time of a block. Raises InputError."""
+    from perframe.backends.gl.cuda.sharing import CudaMapping
+
+    return CudaMapping(tensor, stream, access)
+
+
+def copy_from_cuda(tensor: Tensor, data: Any, stream: Any) -> None:
+    """Copy an array in CUDA memory into a tensor on a GPU."""
+    from perframe.backends.gl.cuda.sharing import copy_from
+
+    copy_from(tensor, data, stream)
+
+
 places.choose, places.allocate = backend_type, allocate
+places.share, places.copy_from_cuda = share_with_cuda, copy_from_cuda

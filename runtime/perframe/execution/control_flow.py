@@ -20,6 +20,7 @@ from perframe.layers.control import Branching, Looping, Scanning
 from perframe.tensor import DataType, Tensor
 
 MAX_FITTING = 256  # sets of input shapes that a control layer remembers as accepted by its bodies
+MAX_JOINS = 8  # counts of rows that an output is joined from without a new plan
 
 
 class Body(Protocol):
@@ -150,12 +151,15 @@ class ControlPart:
         grown = [row.reshape((*row.shape[:at], 1, *row.shape[at:])) for row in rows]
         names = [f"row {index}" for index in range(len(rows))]
         key = (output.name, len(rows), at)  # one part for each output: the joined rows live until the layer runs again
-        part = self._joins.get(key)
+        part = self._joins.pop(key, None)
         if part is None:
             values = [Value(name, dtype, None) for name in names]
             join = Layer("Concat", f"rows of {self.layer.name}", names, ["rows"], {"axis": at})
             part = _planned(values, join, self._machine)
-            self._joins[key] = part
+            others = [known for known in self._joins if (known[0], known[2]) == (output.name, at)]
+            for oldest in others[: 1 - MAX_JOINS]:
+                del self._joins[oldest]
+        self._joins[key] = part
         made: Values = dict(zip(names, grown, strict=True))
         part.run_whole(made)
         return made["rows"]

@@ -16,6 +16,7 @@ from perframe.ir.sizes.open_dims import OpenDims
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.plan.plan import LEAST_LENT
 from perframe.tensor import Array, DataType, Tensor, TensorShape
+from perframe.tensor.exchange import converted
 
 Given = Tensor | ArrayLike
 
@@ -224,8 +225,8 @@ def _array(model: str, value: Value, given: Any, cast: bool) -> Array:
     normalization.
     """
     try:
-        array = np.asarray(given)
-    except ValueError as error:
+        array = converted(given)
+    except ValueError as error:  # InputError is one
         raise InputError(f"{model}: input {value.name!r} is not an array: {error}") from None
     if array.dtype.kind in "US":
         return array.astype(object)

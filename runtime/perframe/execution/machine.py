@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends import (
+    evaluation_of,
     evaluator,
     expect_kernels,
     host_runner,
@@ -39,6 +40,7 @@ class Machine:
     backend: Backend
     host: Backend
     evaluate: Evaluate
+    evaluation: Callable[[Any, Sequence[Any]], Callable[[Sequence[Any]], list[Any]]]  # for all inputs of these shapes
     run_on_host: Callable[[Any, Sequence[Any]], list[Any]]
     prepare: Callable[[Model, Sequence[Growth]], Model]  # a model as the backend's kernels want it
     in_job: Callable[[Callable[[], None]], Any]  # begins a job
@@ -62,7 +64,7 @@ def open_machine(
     def prepare(model: Model, grown: Sequence[Growth]) -> Model:
         return prepared(model, evaluate, backend_type, grown)
 
-    return Machine(backend, host, evaluate, host_runner(), prepare, job_scheduler(), strict, check)
+    return Machine(backend, host, evaluate, evaluation_of(), host_runner(), prepare, job_scheduler(), strict, check)
 
 
 def downloaded(value: Any, by: str = "") -> Any:

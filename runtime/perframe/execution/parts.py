@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perframe.execution.control_flow import ControlPart
+from perframe.execution.deciding import DecidingPart, ShapeArithmetic, split_arithmetic
 from perframe.execution.layer_check import with_all_values
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.planned_part import PlannedPart
@@ -22,7 +23,7 @@ from perframe.plan.budget import Budget, Stopwatch
 from perframe.plan.plan import NO_TARGETS, Target
 from perframe.safety.collection import uncollected
 
-_partitions: weakref.WeakKeyDictionary[Model, list[Subgraph | Layer]] = weakref.WeakKeyDictionary()
+_partitions: weakref.WeakKeyDictionary[Model, list[Subgraph | ShapeArithmetic | Layer]] = weakref.WeakKeyDictionary()
 MAX_CHOSEN = 256  # sets of input shapes whose branch decisions are remembered
 
 
@@ -52,7 +53,7 @@ class HostPart:
         yield from ()
 
 
-Part = PlannedPart | ControlPart | HostPart
+Part = PlannedPart | ControlPart | DecidingPart | HostPart
 
 
 class Parts:
@@ -198,7 +199,7 @@ class Parts:
             pass
 
 
-def partition(model: Model) -> list[Subgraph | Layer]:
+def partition(model: Model) -> list[Subgraph | ShapeArithmetic | Layer]:
     """Cut a prepared model into subgraphs to plan and layers to run on the host. All its workers share them."""
     found = _partitions.get(model)
     if found is None:
@@ -207,23 +208,34 @@ def partition(model: Model) -> list[Subgraph | Layer]:
     return found
 
 
-def _cut(model: Model) -> Iterator[Subgraph | Layer]:
+def _cut(model: Model) -> Iterator[Subgraph | ShapeArithmetic | Layer]:
     """Cut a model where a layer runs on the host, and where shapes depend on values that the last subgraph computes."""
     cuts, group = _cuts(model), list[Layer]()
     if not cuts and not any(layer.declaration.on_host for layer in model.layers):
-        yield Subgraph.of(model)
+        whole = Subgraph.of(model)
+        yield from _subgraphs(model, model.layers, []) if whole.decisive_inputs else (whole,)
         return
     model.infer()
     for index, layer in enumerate(model.layers):
         if group and (layer.declaration.on_host or layer in cuts):
-            yield _subgraph(model, group, model.layers[index:])
+            yield from _subgraphs(model, group, model.layers[index:])
             group = []
         if layer.declaration.on_host:
             yield layer
         else:
             group.append(layer)
     if group:
-        yield _subgraph(model, group, [])
+        yield from _subgraphs(model, group, [])
+
+
+def _subgraphs(model: Model, layers: Sequence[Layer], later: Sequence[Layer]) -> Iterator[Subgraph | ShapeArithmetic]:
+    """Yield some layers as a subgraph. Before it comes the arithmetic that computes its shapes from values."""
+    whole = _subgraph(model, layers, later)
+    arithmetic, others = split_arithmetic(layers, whole.decisive_inputs)
+    if arithmetic is not None:
+        yield arithmetic
+    if others:
+        yield whole if arithmetic is None else _subgraph(model, others, later)
 
 
 def _cuts(model: Model) -> set[Layer]:
@@ -254,9 +266,11 @@ def _subgraph(model: Model, layers: Sequence[Layer], later: Sequence[Layer]) -> 
     return Subgraph(model.name, inputs, outputs, layers)
 
 
-def _part_of(layers: Subgraph | Layer, machine: Machine, targets: Mapping[str, Target]) -> Part:
+def _part_of(layers: Subgraph | ShapeArithmetic | Layer, machine: Machine, targets: Mapping[str, Target]) -> Part:
     if isinstance(layers, Subgraph):
         return PlannedPart(layers, machine, targets)
+    if isinstance(layers, ShapeArithmetic):
+        return DecidingPart(layers, machine)
     if layers.family == "control":
         return ControlPart(layers, machine, {name: Parts(body, machine) for name, body in layers.bodies.items()})
     return HostPart(layers, machine)

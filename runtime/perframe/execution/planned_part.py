@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.protocol import Backend
-from perframe.backends.refit import Following
-from perframe.errors import InputError, MemoryLimitError
-from perframe.execution.machine import Machine, Values, downloaded
+from perframe.errors import MemoryLimitError
+from perframe.execution.deciding import MAX_FOLLOWED, can_follow, followed, host_value, sizes_of
+from perframe.execution.machine import Machine, Values
 from perframe.execution.plan_cache import PlanCache
 from perframe.execution.report import MemoryUse, StepReport, steps_of
 from perframe.ir import Subgraph, Value
@@ -26,25 +26,12 @@ from perframe.plan.budget import Budget, Position, Stopwatch
 from perframe.plan.constants import ConstantPool, MissingConstant
 from perframe.plan.plan import NO_TARGETS, Plan, Target
 from perframe.plan.planner import Planner
-from perframe.plan.refit import Templates, Tracing, end_tracing_at_exit, follows_sizes
+from perframe.plan.refit import Tracing, end_tracing_at_exit, templates_of
 from perframe.safety.collection import uncollected
 from perframe.tensor import Array, Storage, Tensor
 
 log = logging.getLogger("perframe")
 NO_VALUES: Mapping[Value, Array] = MappingProxyType({})
-MAX_HOST_VALUES = 1024  # an input that decides shapes is part of a plan's key, up to this many elements
-
-
-def _templates_of(part: Subgraph, backend: Backend) -> Templates | None:
-    """Return the templates that all workers of this model object in one memory share; None where plans do not follow
-    sizes.
-    """
-    if not isinstance(backend, Following) or not backend.follows or not follows_sizes():
-        return None
-    found: Templates | None = backend.templates.get(part)
-    if found is None:
-        found = backend.templates.setdefault(part, Templates(part, backend))
-    return found
 
 
 class PlannedPart:
@@ -57,7 +44,7 @@ class PlannedPart:
         self._plans = PlanCache()
         self._names = [value.name for value in model.inputs]
         self._decisive = model.decisive_inputs
-        self._templates = None if self._decisive else _templates_of(model, machine.backend)
+        self._templates = templates_of(model, machine.backend) if can_follow(self._decisive) else None
         if self._templates is not None:
             self._templates.users.add(self)
         self._to_trace: Shapes | None = None  # shapes that were planned without a template, and may be worth tracing
@@ -157,8 +144,8 @@ class PlannedPart:
 
     def keep(self, plan: Plan, values: Values) -> None:
         """Keep a plan for these inputs."""
-        key, shapes, _ = self._key(values)
-        self._keep(key, plan, shapes)
+        key, shapes, decisive = self._key(values)
+        self._keep(key, plan, sizes_of(shapes, decisive.values()))
 
     def share(self, constants: ConstantPool) -> None:
         """Share the constants that another pool shares."""
@@ -188,7 +175,7 @@ class PlannedPart:
         machine = self._machine
         if machine.backend is machine.host:  # a plan for the CPU takes no time worth dividing
             return
-        if key in self._plans or self._fitted(key, shapes) is not None:
+        if key in self._plans or self._fitted(key, sizes_of(shapes, decisive.values())) is not None:
             return
         planner = self._planner(shapes, machine.backend, machine.host, self._constants, decisive)
         try:
@@ -200,14 +187,14 @@ class PlannedPart:
         if key in self._plans:  # a run between two steps has made one
             planner.made.release()
         else:
-            self._keep(key, planner.made, shapes)
+            self._keep(key, planner.made, sizes_of(shapes, decisive.values()))
 
     def _key(self, values: Values) -> tuple[Any, Shapes, Mapping[Value, Array]]:
         """Return the key of the plan for these inputs, their shapes, and the inputs that decide shapes."""
         shapes = tuple([values[name].shape for name in self._names])
         if not self._decisive:
             return shapes, shapes, NO_VALUES
-        decisive = {value: _host_value(values[value.name]) for value in self._decisive}
+        decisive = {value: host_value(values[value.name]) for value in self._decisive}
         return (shapes, *((value.tobytes(), value.shape) for value in decisive.values())), shapes, decisive
 
     def _plan_for(self, values: Values) -> Plan:
@@ -219,32 +206,34 @@ class PlannedPart:
             if plan is not self._plans.last:
                 self._plans.use(key, plan)
             return plan
-        return self._fitted(key, shapes) or self._keep(key, self._made(shapes, decisive), shapes)
+        sizes = sizes_of(shapes, decisive.values())
+        return self._fitted(key, sizes) or self._keep(key, self._made(shapes, decisive), sizes)
 
-    def _fitted(self, key: Any, shapes: Shapes) -> Plan | None:
-        """Return the plan of a template, or None if no template serves these shapes."""
+    def _fitted(self, key: Any, sizes: Shapes) -> Plan | None:
+        """Return the plan of a template, or None if no template serves these sizes."""
         if self._templates is None:
             return None
         self._plans.is_fitting = True
         try:
             spare = self._plans.spare(never_again=bool(self._grown))
-            plan = self._templates.plan(shapes, self._machine.backend, spare)
+            plan = self._templates.plan(sizes, self._machine.backend, spare)
         finally:
             self._plans.is_fitting = False
         if plan is not None:
             self._plans.move(plan, key)
         return plan
 
-    def _keep(self, key: Any, plan: Plan, shapes: Shapes) -> Plan:
+    def _keep(self, key: Any, plan: Plan, sizes: Shapes) -> Plan:
         """Keep a plan that no template made."""
         self._made_plans += 1
-        self._to_trace = shapes if self.follows(shapes) else None
+        self._to_trace = sizes if self.follows(sizes) else None
         self._plans.move(plan, key)
         return plan
 
-    def follows(self, shapes: Shapes) -> bool:
-        """Whether a template may serve these input shapes: the model leaves a dim open, and templates may be made."""
-        return self._templates is not None and self._templates.has_sizes(shapes)
+    def follows(self, sizes: Shapes) -> bool:
+        """Whether a template may serve these sizes: the model leaves one open, and templates may be made."""
+        few = not self._decisive or sum(map(len, sizes)) <= MAX_FOLLOWED
+        return self._templates is not None and few and self._templates.has_sizes(sizes)
 
     @property
     def losses(self) -> list[str]:
@@ -313,9 +302,15 @@ class PlannedPart:
         plan.nanoseconds, plan.constants = perf_counter_ns() - begin, count
         return plan
 
-    def _followed(self, shapes: Shapes, backend: Backend, constants: ConstantPool, at: Callable[[str], None]) -> Plan:
+    def _followed(self, sizes: Shapes, backend: Backend, constants: ConstantPool, at: Callable[[str], None]) -> Plan:
         """Make a plan for followed sizes. It shares no storage with the plans that run."""
-        return self._planner(shapes, backend, backend, constants, NO_VALUES, at).plan()
+        shapes, numbers = sizes[: len(self._names)], sizes[len(self._names) :]
+        by_input = dict(zip(self.model.inputs, shapes, strict=True))
+        decisive = {
+            value: followed(value.dtype, by_input[value], row)
+            for value, row in zip(self._decisive, numbers, strict=True)
+        }
+        return self._planner(shapes, backend, backend, constants, decisive, at).plan()
 
     def _planner(
         self,
@@ -367,6 +362,12 @@ class PlannedPart:
         """The plan that ran last."""
         return self._plans.last
 
+    @property
+    def latest_sizes(self) -> Shapes:
+        """The sizes of the last run: the input shapes, and behind them the numbers that decide shapes."""
+        plan = self.latest_plan
+        return sizes_of(() if plan is None else plan.input_shapes, [x for x in self.decisive.values() if x is not None])
+
     def report(self, repeats: int) -> list[StepReport]:
         """The steps of the plan that ran last, each timed in `repeats` more runs. No run is under way."""
         plan = self.latest_plan
@@ -389,10 +390,3 @@ class PlannedPart:
             plan.release()
             yield
         yield from self._constants.releasing()
-
-
-def _host_value(value: Any) -> Array:
-    array = np.asarray(downloaded(value))
-    if array.size > MAX_HOST_VALUES:
-        raise InputError(f"an input that decides shapes may have {MAX_HOST_VALUES} elements, and got {array.size}")
-    return array

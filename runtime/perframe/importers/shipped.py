@@ -26,6 +26,7 @@ class Shipped(NamedTuple):
 LICENSE = "Apache-2.0"
 _ALL = (
     Shipped("agents", "agents/agents.onnx", "steers creatures in a flock"),
+    Shipped("depth", "depth/depth.onnx", "estimates the depth of a drawn scene"),
     Shipped("digits", "digits/digits.onnx", "recognizes a handwritten digit"),
     Shipped("faces", "faces/faces.onnx", "finds drawn faces and their eyes, nose, mouth and ears"),
     Shipped("landmarks", "hands/landmarks.onnx", "finds the 21 joints of a drawn hand in a crop"),

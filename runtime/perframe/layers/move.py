@@ -272,7 +272,8 @@ def Slice(
 
 def _is_all(given: Known | None, number: int) -> bool:
     """Whether an input's values are known and are this number."""
-    return given is not None and given.value is not None and bool((given.value == number).all())
+    numbers = None if given is None else given.ints()
+    return numbers is not None and all(one == number for one in numbers)
 
 
 @Slice.form
@@ -282,8 +283,7 @@ def _slice(inputs: Sequence[Known | None], outputs: Sequence[Known]) -> list[Vie
     _, starts, ends, axes, steps = inputs
     if _is_all(starts, 0) and (steps is None or _is_all(steps, 1)):  # the output's shape says where it ends
         return [View(tuple(outputs[0].shape), row_major(x.shape))]
-    given = (None if value is None else value.value for value in (starts, ends, axes, steps))
-    bounds = [None if values is None else [int(v) for v in values.ravel()] for values in given]
+    bounds = [None if value is None else value.ints() for value in (starts, ends, axes, steps)]
     cuts = _cuts(x.shape, bounds) or []
     strides = row_major(x.shape)
     offset = sum(cut.first * stride for cut, stride in zip(cuts, strides, strict=True))

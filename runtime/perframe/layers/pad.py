@@ -59,9 +59,9 @@ def _pad_amounts(rank: int, amounts: Sequence[Dim], axes: Sequence[int] | None) 
 @Pad.form
 def _pad(inputs: Sequence[Known | None], outputs: Sequence[Known], *, mode: str) -> Padding:
     x, pads, value, axes = inputs
-    assert x is not None and pads is not None and pads.value is not None
-    chosen = None if axes is None or axes.value is None else [int(v) for v in axes.value.ravel()]
-    before, _ = _pad_amounts(len(x.shape), [int(v) for v in pads.value.ravel()], chosen)
+    amounts = None if pads is None else pads.ints()
+    assert x is not None and amounts is not None
+    before, _ = _pad_amounts(len(x.shape), amounts, None if axes is None else axes.ints())
     number = 0.0 if value is None or value.value is None else float(value.value.ravel()[0])
     known = tuple(amount for amount in before if isinstance(amount, int))
     return Padding(mode, tuple(x.shape), tuple(outputs[0].shape), known, number)

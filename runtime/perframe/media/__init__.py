@@ -3,6 +3,8 @@
 from perframe.graphics.yuv import YuvFrame as YuvFrame
 from perframe.media.feeds import Feed as Feed
 from perframe.media.feeds import Scene as Scene
+from perframe.media.ndi import NdiFeed as NdiFeed
+from perframe.media.ndi import NdiSink as NdiSink
 from perframe.media.picture import Picture as Picture
 from perframe.media.samples import Sound as Sound
 from perframe.media.sinks import FolderSink as FolderSink

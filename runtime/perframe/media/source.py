@@ -25,7 +25,8 @@ from perframe.media.sound_source import SoundSource
 SECONDS_FOR_A_PICTURE = 20.0
 AHEAD = 4  # pictures of a file that are decoded before they are asked for
 _KINDS = (
-    "a picture, a folder of pictures, a video, camera, camera:1, screen, screen:X,Y,WIDTH,HEIGHT, scene, microphone"
+    "a picture, a folder of pictures, a video, camera, camera:1, screen, screen:X,Y,WIDTH,HEIGHT, ndi:NAME, scene, "
+    "microphone"
 )
 
 
@@ -227,8 +228,8 @@ def open_source(
     block: int = BLOCK,
 ) -> Source | SoundSource:
     """Open pictures by name: a picture file, a folder of pictures, a video, "camera" or "camera:1", "screen" or
-    "screen:X,Y,WIDTH,HEIGHT" (of the desktop), "scene" or "scene:640x360" (our own). A file or folder of such a name
-    comes first.
+    "screen:X,Y,WIDTH,HEIGHT" (of the desktop), "ndi:NAME" (video over the network), "scene" or "scene:640x360" (our
+    own). A file or folder of such a name comes first.
 
     Pictures that are larger are scaled down to cover `enough`, a width and height. `rate` is the pictures a second of a
     folder, a screen or a scene. Waits for the first picture. Raises InputError, and MissingExtraError where a package
@@ -276,6 +277,12 @@ def open_feed(
         from perframe.media.videos import ScreenFeed
 
         return ScreenFeed(_region(rest) if rest else None, **given)
+    if kind == "ndi":
+        from perframe.media.ndi import NdiFeed
+
+        return NdiFeed(rest, enough)
+    if kind in ("spout", "syphon"):
+        raise InputError(f"{kind} brings textures: pf.TextureConverter(ctx).open_source({str(name)!r})")
     if kind == "scene":
         return DrawnFeed(Scene(_size(rest)) if rest else Scene(), **given)
     path = expanded(name)

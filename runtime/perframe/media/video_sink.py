@@ -10,6 +10,7 @@ from typing import Any, Literal, overload
 from perframe.errors import InputError
 from perframe.media.feeds import RATE
 from perframe.media.frames import Colors, tag, yuv_frame
+from perframe.media.ndi import NdiSink
 from perframe.media.picture import PICTURES, VIDEOS, Picture, Size, path_beside, put_in_place, remove_stale
 from perframe.media.sinks import FileSink, FolderSink, PictureSink, Sink, WindowSink
 from perframe.media.sound_devices import BLOCK, SpeakerSink, check_of_sound
@@ -139,7 +140,7 @@ def open_sink(name: str | Path, rate: float | Fraction | None = None) -> Sink: .
 
 def open_sink(name: str | Path, rate: Any = None, *, channels: int = 1, block: int = BLOCK) -> Sink | SpeakerSink:
     """Open a place for pictures by name: a picture file (the last one stays), a video, "window", "virtualcam" (a camera
-    that other programs see; "virtualcam:/dev/video2" names one), or else a folder.
+    that other programs see; "virtualcam:/dev/video2" names one), "ndi:NAME" (video over the network), or else a folder.
 
     `rate` is the pictures a second of a video. Without, pictures of a source keep their times, and arrays come 25 a
     second. Raises InputError, and MissingExtraError where a package is missing.
@@ -153,6 +154,10 @@ def open_sink(name: str | Path, rate: Any = None, *, channels: int = 1, block: i
     check_of_sound(channels, block, "speaker")
     if kind == "virtualcam" and not Path(name).exists():
         return VirtualCameraSink(rest, 30.0 if rate is None else float(as_rate(rate)))
+    if kind == "ndi" and not Path(name).exists():
+        return NdiSink(rest, Fraction(30) if rate is None else as_rate(rate))
+    if kind in ("spout", "syphon") and not Path(name).exists():
+        raise InputError(f"{kind} sends textures: pf.TextureConverter(ctx).open_sink({str(name)!r})")
     if str(name) == "window":
         return WindowSink()
     suffix = Path(name).suffix.lower()

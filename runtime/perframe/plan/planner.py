@@ -149,6 +149,8 @@ class Planner:
             self._owned.append(storage)
             return storage
 
+        if spec.value is None and spec.is_known:  # an input that decides shapes, whose numbers a trace follows
+            return Operand(name, shape, spec.dtype, spec.specialized_value, make, sizes=spec.ints())
         return Operand(name, shape, spec.dtype, spec.value, make)
 
     def _shared(self, value: Value, backend: Backend) -> Operand:

@@ -94,10 +94,11 @@ def follows_sizes() -> bool:
 class Template:
     """A plan for any sizes: its numbers are arithmetic of the sizes with which its trace began."""
 
-    def __init__(self, trace: Trace, plan: Plan, backend: Following) -> None:
+    def __init__(self, trace: Trace, plan: Plan, backend: Following, ranks: Sequence[int]) -> None:
+        """`ranks` are those of the shapes that it was traced for."""
         (segment,) = plan.segments
         assert isinstance(segment, Segment) and plan.program is not None
-        self.ranks = tuple(len(value.shape) for value in plan.inputs)
+        self.ranks = tuple(ranks)
         self.used = 0  # the count of uses of all templates at the last use of this one
         self.steps, self.layers_of_steps = segment.steps, segment.layers
         self._results = list[int]()
@@ -217,9 +218,13 @@ class _Family:
 class Templates(Holder):
     """The templates of one part of a model. Workers ask them for plans, and start tracing in jobs."""
 
-    def __init__(self, model: Subgraph, backend: Following) -> None:
+    def __init__(self, model: Subgraph, backend: Following, decisive: int) -> None:
+        """Sizes are the open dims of all inputs, and the numbers in the `decisive` inputs whose values decide shapes:
+        each of these counts as another shape behind those of all inputs.
+        """
         self._backend = backend.apart()
-        self._dims = OpenDims([value.spec.shape for value in model.inputs])
+        self._dims = OpenDims([*[value.spec.shape for value in model.inputs], *(None,) * decisive])
+        self._changes = CHANGES[:1] if decisive else CHANGES  # numbers of data do not change as sizes do
         self._given, self._constants = model.constants, ConstantPool(model.constants)
         self._lock = new_lock()  # held while a plan is chosen and fitted, and while templates change
         self._busy = threading.Lock()  # held while a job traces the part
@@ -326,7 +331,7 @@ class Templates(Holder):
 
     def _expected(self, sizes: Sequence[int]) -> list[list[int]]:
         found: list[list[int]] = []
-        for change in CHANGES:
+        for change in self._changes:
             others = [change(size) for size in sizes]
             if others not in found:
                 found.append(others)
@@ -344,7 +349,7 @@ class Templates(Holder):
             missing = self._constants.take_missing()
             self._missing += missing
             if plan.program is not None and not missing:
-                self._keep(Template(trace, plan, self._backend))
+                self._keep(Template(trace, plan, self._backend, [*map(len, shapes)]))
         except MemoryLimitError as error:  # a template is not worth an error: these sizes are planned
             log.info("no template for the sizes %s: %s", sizes, error)
         except (InferenceError, InputError):
@@ -367,3 +372,15 @@ class Templates(Holder):
     def _family(self, ranks: Sequence[int], templates: Sequence[Template]) -> _Family:
         chooser = self._backend.chooser([template.program for template in templates], self._dims.positions(ranks))
         return _Family(templates, chooser)
+
+
+def templates_of(part: Subgraph, backend: Backend) -> Templates | None:
+    """Return the templates that all workers of this model object in one memory share; None where plans do not follow
+    sizes.
+    """
+    if not isinstance(backend, Following) or not backend.follows or not follows_sizes():
+        return None
+    found: Templates | None = backend.templates.get(part)
+    if found is None:
+        found = backend.templates.setdefault(part, Templates(part, backend, len(part.decisive_inputs)))
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from time import perf_counter
 from typing import Any, cast
@@ -15,7 +15,10 @@ from numpy.typing import ArrayLike
 
 from perframe.errors import ClosedError, InputError
 from perframe.tensor.arithmetic import NoArithmetic
+from perframe.tensor.cuda_array import CudaArray
+from perframe.tensor.dlpack import CPU
 from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape
+from perframe.tensor.exchange import as_array, capsule_for, converted, require_host, shared_storage
 from perframe.tensor.frames import BRIEF, current_frame
 from perframe.tensor.placing import places
 from perframe.tensor.protocol import Storage
@@ -31,7 +34,7 @@ class Tensor(NoArithmetic):
     """
 
     def __init__(self, data: ArrayLike, dtype: DataType | str | None = None) -> None:
-        array = np.asarray(data, None if dtype is None else DataType.of(dtype).numpy)
+        array = converted(data, None if dtype is None else DataType.of(dtype))
         if array.dtype.kind in "US":
             array = array.astype(object)
         self.shape = TensorShape(array.shape)
@@ -60,6 +63,14 @@ class Tensor(NoArithmetic):
         if any(int(dim) < 0 for dim in shape):
             raise InputError(f"a tensor's dims must not be negative: {tuple(shape)}")
         return cls.over(None, shape, DataType.of(dtype))
+
+    @classmethod
+    def from_dlpack(cls, data: Any, copy: bool | None = None) -> Tensor:
+        """Return a tensor over the memory of another library's array on the CPU, without a copy. Change the array only
+        while no run uses the tensor. A read-only or strided array is copied; with `copy=False` it raises InputError.
+        """
+        array, storage = shared_storage(data, copy)
+        return cls(array) if storage is None else cls.over(storage, array.shape, storage.dtype)
 
     @property
     def data_on_backend(self) -> Storage:
@@ -129,6 +140,17 @@ class Tensor(NoArithmetic):
         copy._request, copy._polled = self._request, self._polled
         return self if copy.pin(backend, ctx) is self._storage else copy
 
+    def on_cuda(self, stream: Any = 0, access: str = "read_write") -> AbstractContextManager[CudaArray]:
+        """Give CUDA the values of a tensor on an NVIDIA GPU, for the time of a `with` block: other libraries take the
+        array by `from_dlpack`. GL must not use the tensor within. `access` is "read_write", "read" or "write". Raises
+        InputError, BackendError, MissingExtraError without cuda-python, and ClosedError if it is released meanwhile.
+        """
+        return places.share(self, stream, access)
+
+    def copy_from_cuda(self, data: Any, stream: Any = 0) -> None:
+        """Copy an array of another library, in CUDA memory, into a tensor on an NVIDIA GPU. Raises as `on_cuda`."""
+        places.copy_from_cuda(self, data, stream)
+
     def _move(self, target: Storage) -> Storage:
         if self._storage is not None:
             target.upload(self.download_to_array())
@@ -140,7 +162,7 @@ class Tensor(NoArithmetic):
 
         Raises InputError if the dtype differs from the tensor's, or the shape, or if the block does not fit.
         """
-        values = np.asarray(array)
+        values = converted(array)
         begin = () if at is None else tuple(at)
         fits = values.shape == tuple(self.shape) if at is None else self._holds(values.shape, begin)
         if not fits or DataType.of(values.dtype) is not self.dtype:
@@ -261,20 +283,21 @@ class Tensor(NoArithmetic):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         self._require_host("__array__")
-        array = self.download_to_array()
-        return array if dtype is None else array.astype(dtype)
+        return as_array(self, dtype, copy)
 
     def __dlpack__(self, **options: Any) -> Any:
-        self._require_host("__dlpack__")
-        return self.download_to_array().__dlpack__(**options)
+        """Share the memory of a tensor on the CPU, read-only. Blocks until the values exist, and later runs change
+        them; `copy=True` copies them. Raises InputError for a tensor on a GPU, which has `on_cuda()`.
+        """
+        self._require_host("__dlpack__", "call numpy() to wait, or share it with CUDA: on_cuda()")
+        return capsule_for(self, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        self._require_host("__dlpack_device__")
-        return (1, 0)  # kDLCPU
+        self._require_host("__dlpack_device__", "call numpy() to wait, or share it with CUDA: on_cuda()")
+        return (CPU, 0)
 
     def _require_host(self, call: str, instead: str = "call numpy() to wait, or readback_request()") -> None:
-        if self.backend_type is not BackendType.CPU:
-            raise InputError(f"{call} would block on {self.backend_type}: {instead}")
+        require_host(self, call, instead)
 
     @property
     def _on_host(self) -> HostStorage:

@@ -84,7 +84,7 @@ def check_open_dims(
         for part in worker.parts.planned_parts():
             plan = part.latest_plan
             assert plan is not None, "the part has not run"
-            may_fit = part.follows(plan.input_shapes) and plan.program is not None
+            may_fit = part.follows(part.latest_sizes) and plan.program is not None
             assert isinstance(plan, FittedPlan) == may_fit, f"the plan is a {type(plan).__name__}"
 
 

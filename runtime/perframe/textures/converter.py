@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from perframe.textures.arguments import (
 from perframe.textures.arrays import as_picture, as_target, paint, sample
 from perframe.textures.crops import check_crop, checked_regions, crop_array
 from perframe.textures.layout import BATCH, Dims, shape_of
+from perframe.textures.other_programs import TextureSink, TextureSource, open_texture_sink, open_texture_source
 from perframe.textures.parameters import (
     crop_params,
     drawing_params,
@@ -55,7 +56,7 @@ class TextureConverter:
     """
 
     def __init__(self, ctx: GLContext | None = None, backend: BackendName | None = None) -> None:
-        self._passes = texture_passes(ctx) if ctx is not None else None
+        self._ctx, self._passes = ctx, texture_passes(ctx) if ctx is not None else None
         self._closed = False
         self._backend = backend_type_of(backend, ctx) if backend is not None else None
 
@@ -327,6 +328,19 @@ class TextureConverter:
         area = checked_area(viewport) if viewport is not None else passes.viewport(framebuffer)
         moved = how.replace(region=None, letterbox=None)
         self._draw(tensor, framebuffer, moved, (area[2], area[3]), dims, area)
+
+    def open_sink(self, name: str) -> TextureSink:
+        """Open "spout:NAME" (Windows) or "syphon:NAME" (macOS), which sends textures to other programs on this GPU.
+        Raises InputError, and MissingExtraError without the package.
+        """
+        self._check_open()
+        return open_texture_sink(name, cast(Any, self._ctx), self._require_passes())
+
+    def open_source(self, name: str) -> TextureSource:
+        """Open "spout:NAME" or "syphon:NAME" of another program on this GPU, to receive. Raises as `open_sink` does."""
+        self._check_open()
+        self._require_passes()
+        return open_texture_source(name, cast(Any, self._ctx))
 
     def _draw(
         self,

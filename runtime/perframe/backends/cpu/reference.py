@@ -85,6 +85,13 @@ def form_of(layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequenc
 
 def evaluate(layer: LayerLike, inputs: Sequence[Array | None]) -> list[Array]:
     """Compute the outputs of a layer from known inputs, for constant folding and for shape arithmetic in a plan."""
+    return evaluation(layer, inputs)(inputs)
+
+
+def evaluation(layer: LayerLike, inputs: Sequence[Array | None]) -> Callable[[Sequence[Array | None]], list[Array]]:
+    """Return a function that computes the outputs of a layer from known inputs of these shapes. It serves other values
+    too, unless the layer must know some of them to be planned.
+    """
     specs = layer.infer([None if value is None else PartialTensor.of(value) for value in inputs])
     operands = [None if value is None else Operand.of(value) for value in inputs]
     outputs = [
@@ -92,11 +99,15 @@ def evaluate(layer: LayerLike, inputs: Sequence[Array | None]) -> list[Array]:
         for spec in specs
         if spec.shape is not None and spec.shape.is_static
     ]
-    if len(outputs) == len(specs):
-        form = form_of(layer, operands, outputs)
-        with _named(layer, inputs):
-            return compute(layer, form, inputs, outputs)
-    raise InferenceError(f"layer {layer.name!r} ({layer.op}): its output's shape depends on data")
+    if len(outputs) < len(specs):
+        raise InferenceError(f"layer {layer.name!r} ({layer.op}): its output's shape depends on data")
+    run = computation(layer, form_of(layer, operands, outputs), outputs)
+
+    def named(given: Sequence[Array | None]) -> list[Array]:
+        with _named(layer, given):
+            return run(given)
+
+    return named
 
 
 @contextmanager

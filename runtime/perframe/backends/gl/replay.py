@@ -8,7 +8,7 @@ arguments.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -125,6 +125,10 @@ class CommandList:
         """Let `new` take the owner's place in all rows."""
         for row, word, attribute in self._places.get(owner, ()):
             self._words[row, word] = attrgetter(attribute)(new)
+
+    def uses(self, owners: Collection[Any]) -> bool:
+        """Whether a row has a name of one of these owners."""
+        return any(self._bound.get(owner, owner) in owners for owner in self._places)
 
     def fill(self, rows: Array, words: Array | int, values: Array) -> None:
         """Write numbers into these words of these rows. Word 0 is the function's address."""

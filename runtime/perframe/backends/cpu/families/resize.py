@@ -55,7 +55,8 @@ def lower(
         pair = rest[0] if len(rest) == 1 and rest[0].axis == first.axis + 1 and (copies or rest[0].inner == 1) else None
         last = pair or first
         rest = [] if pair else rest
-        y = scratch((first.outer, first.output, last.output, last.inner), x.dtype) if rest else outputs[0]
+        across = (last.output,) if pair else ()
+        y = scratch((first.outer, first.output, *across, last.inner), x.dtype) if rest else outputs[0]
         if copies:
             steps.append(_repeat(layer, kernel, first, pair, x, y))
         elif last.inner == 1:

@@ -120,10 +120,9 @@ def _transform(x, line, pitch, inside, y0, y1, x0, x1, channels, target, step, s
 
 
 class WinogradItem(NamedTuple):
-    """The share of an item: some tiles of an image, and the columns c0 to c1 of the result."""
+    """The share of an item: some tiles, and the columns c0 to c1 of the result."""
 
-    image: int
-    first: int  # tile
+    first: int  # tile, counted through all images
     tiles: int
     c0: int
     c1: int
@@ -135,10 +134,10 @@ def _item_of(n, index):
     """The share of an item, by its number."""
     tile_block = n[field.tile_block]
     c0, rest = (index % n[field.column_items]) * n[field.column_block], index // n[field.column_items]
-    first, image = (rest % n[field.tile_items]) * tile_block, rest // n[field.tile_items]
+    first = rest * tile_block
     base = n[field.transformed] + index * POINTS * tile_block * n[field.channels] * 4
     tiles, c1 = min(tile_block, n[field.tiles] - first), min(n[field.columns], c0 + n[field.column_block])
-    return WinogradItem(image, first, tiles, c0, c1, base)
+    return WinogradItem(first, tiles, c0, c1, base)
 
 
 @spliced
@@ -147,11 +146,11 @@ def _transform_tiles(n, item, square):
     height, width, across = n[field.height], n[field.width], n[field.tiles_across]
     channels, x_pitch = n[field.channels], n[field.x_pitch]
     for t in range(item.tiles):
-        tile = item.first + t
+        image, tile = divmod(item.first + t, n[field.image_tiles])
         top, left = tile // across * 4 - n[field.pad_y], tile % across * 4 - n[field.pad_x]
         y0, y1, x0, x1 = max(0, -top), min(6, height - top), max(0, -left), min(6, width - left)
         inside = y0 == 0 and x0 == 0 and y1 == 6 and x1 == 6
-        at = n[field.x] + ((item.image * height + top) * width + left) * x_pitch * 4
+        at = n[field.x] + ((image * height + top) * width + left) * x_pitch * 4
         to, step = item.base + t * channels * 4, n[field.tile_block] * channels
         _transform(at, width * x_pitch, x_pitch, inside, y0, y1, x0, x1, channels, to, step, square)
 
@@ -218,7 +217,8 @@ def _make_outputs(n, item, t, j, wide, products, square, finish_numbers):
     """Make the outputs of a tile, for the columns of a panel."""
     out_height, out_width, across = n[field.out_height], n[field.out_width], n[field.tiles_across]
     out, out_pitch, limits = n[field.out], n[field.out_pitch], floats(n[field.limits])
-    low, high, tile, hop = splat(limits[0]), splat(limits[1]), item.first + t, n[field.tile_block] * PANEL
+    low, high, hop = splat(limits[0]), splat(limits[1]), n[field.tile_block] * PANEL
+    image, tile = divmod(item.first + t, n[field.image_tiles])
     oy, ox = tile // across * 4, tile % across * 4
     deep, broad = min(4, out_height - oy), min(4, out_width - ox)
     for v in range(0, wide, LANES):
@@ -228,19 +228,19 @@ def _make_outputs(n, item, t, j, wide, products, square, finish_numbers):
         for h in range(broad):
             _sum_columns(square, h * LANES)
             for i in range(deep):
-                pixel = (item.image * out_height + oy + i) * out_width + ox + h
+                pixel = (image * out_height + oy + i) * out_width + ox + h
                 total = add(load(square, (i * 4 + h) * LANES), first)
                 if n[field.has_addend]:
                     total = add(total, load_first(n[field.addend], pixel * n[field.addend_pitch] + j + v, lanes))
                 store_first(at_most(at_least(total, low), high), out, pixel * out_pitch + j + v, lanes)
     if n[field.finish]:
         for i in range(deep):
-            pixel = ((item.image * out_height + oy + i) * out_width + ox) * out_pitch + j
+            pixel = ((image * out_height + oy + i) * out_width + ox) * out_pitch + j
             finish_rows(n[field.finish], finish_numbers, out + pixel * 4, out_pitch, wide, n[field.parameters], broad)
 
 
 def build() -> Any:
-    """Items are (image, block of tiles, block of result columns).
+    """Items are (block of tiles, block of result columns). A block may have tiles of several images.
 
     The weights of a point begin `point_step` elements after those of the point before.
     """

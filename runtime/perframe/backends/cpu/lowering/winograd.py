@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,16 @@ def pays(form: Convolution) -> bool:
 
 def panels_of(form: Convolution) -> Later:
     """Return what packs weights (outputs, channels, 3, 3) as panels for each of the 36 points."""
-    return gemm.panels_of(transformed, POINTS, specialized(form.channels), specialized(form.outputs))
+    channels, outputs = specialized(form.channels), specialized(form.outputs)
+
+    def packed(weights: Any) -> Any:
+        panels = np.zeros((POINTS, channels * gemm.padded(outputs)), np.float32)
+        for first in range(0, outputs, PANEL):  # all at once would touch twice the memory
+            part = gemm.pack(transformed(weights[first : first + PANEL])).reshape(POINTS, -1)
+            panels[:, first * channels : first * channels + part.shape[1]] = part
+        return panels.reshape(-1)
+
+    return Later(POINTS * channels * gemm.padded(outputs), packed)
 
 
 def convolve(
@@ -51,19 +61,20 @@ def convolve(
     x, packed, bias = operands
     (height, width), (out_height, out_width), (py, px) = form.size, form.output, form.window.begin
     down, across = -(-out_height // 4), -(-out_width // 4)
-    tiles, panels, threads = down * across, -(-form.outputs // PANEL), thread_count()
-    # each thread gets as many items; an item transforms its tiles once for all columns that it computes
+    tiles, panels, threads = form.batch * down * across, -(-form.outputs // PANEL), thread_count()
+    # each thread gets as many items; an item transforms its tiles once for all columns that it computes, and reads all
+    # weights: tiles of several images share them
     tile_items = -(-tiles // MOST_TILES)
-    tile_items += is_less(threads, form.batch * tile_items) * (-(-tile_items // threads) * threads - tile_items)
+    tile_items += is_less(threads, tile_items) * (-(-tile_items // threads) * threads - tile_items)
     tile_block = -(-tiles // tile_items)
-    column_items = at_most(panels, -(-threads // (form.batch * tile_items)))
+    column_items = at_most(panels, -(-threads // tile_items))
     column_block = PANEL * -(-panels // column_items)
     column_items = -(-form.outputs // column_block)
-    items = form.batch * tile_items * column_items
+    items = tile_items * column_items
     transformed = scratch((items, POINTS, tile_block, form.channels), x.dtype)
     ends, keep = gemm.finishing(layer)
     zeros = np.zeros(PANEL, np.float32)
-    flops = 2 * form.batch * tiles * POINTS * form.channels * form.outputs
+    flops = 2 * tiles * POINTS * form.channels * form.outputs
     numbers = WINOGRAD.numbers(
         **ends,
         height=height,
@@ -79,10 +90,10 @@ def convolve(
         addend_pitch=out.pitch if addend is None else addend.pitch,
         has_addend=int(addend is not None),
         tiles_across=across,
+        image_tiles=down * across,
         tiles=tiles,
         tile_block=tile_block,
         column_block=column_block,
-        tile_items=tile_items,
         column_items=column_items,
         point_step=form.channels * gemm.padded(form.outputs),
         zeros=zeros.ctypes.data,

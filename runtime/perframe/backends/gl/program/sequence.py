@@ -14,6 +14,7 @@ from perframe.backends.gl.context.device import Device
 from perframe.backends.gl.program.timers import StepTimers
 from perframe.backends.gl.replay import CommandList
 from perframe.backends.protocol import Step, TimedRun
+from perframe.errors import BackendError
 from perframe.tensor import Storage
 from perframe.tensor.memory import counted_bytes
 
@@ -96,6 +97,11 @@ class GLProgram:
             commands = self._commands(begin, end, None if places is None else timers)
             if timers is not None and places is not None:
                 commands.fill(self._stamps[commands], timers.word, places)
+            if self._device.mapped and commands.uses(self._device.mapped):
+                raise BackendError(
+                    "a run needs a tensor that CUDA has mapped, and GL must not use it: schedule the run after the "
+                    "block of `with tensor.on_cuda()`"
+                )
             commands.run()
 
     def rows(self, index: int) -> int:

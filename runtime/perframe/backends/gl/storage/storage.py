@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perframe.backends.gl.context.device import Device
-from perframe.errors import ClosedError
+from perframe.errors import BackendError, ClosedError
 from perframe.tensor import BackendType, DataType, Storage, TensorShape
 from perframe.tensor.memory import counted_bytes
 from perframe.tensor.protocol import Movable
@@ -18,6 +18,13 @@ from perframe.tensor.snapshots import Snapshots
 
 Array = NDArray[Any]
 PIECE = 1 << 18  # bytes that an upload in pieces writes at once
+
+
+class Mapping(Protocol):
+    """An access of another API, such as CUDA, to a storage's GL object."""
+
+    def keep(self, objects: Sequence[Any]) -> None:
+        """Free the objects of a released storage when the access ends."""
 
 
 class GLStorage(Storage):
@@ -28,6 +35,7 @@ class GLStorage(Storage):
     backend_type: BackendType
     write = None
     changes: float = 0
+    mapping: Mapping | None = None  # while another API has the object mapped, GL must not use it
 
     def __init__(self, device: Device, shape: Sequence[int], dtype: DataType, is_half: bool = False) -> None:
         self.device, self.dtype, self.size = device, dtype, TensorShape(shape).size
@@ -90,7 +98,12 @@ class GLStorage(Storage):
 
     @property
     def glo(self) -> int:
-        """The object's GL name. Raises ClosedError after release()."""
+        """The object's GL name. Raises ClosedError after release(), and BackendError while CUDA has it mapped."""
+        if self.mapping is not None:
+            raise BackendError(
+                f"a tensor of {self.size} elements ({self.dtype} on {self.backend_type}) is mapped by CUDA, and GL "
+                "must not use it: end the block of `with tensor.on_cuda()` first"
+            )
         if not self._objects:
             raise ClosedError(
                 f"a tensor of {self.size} elements ({self.dtype} on {self.backend_type}) was used after it was "
@@ -121,9 +134,22 @@ class GLStorage(Storage):
         """Whether the other storage is of this kind and in this context."""
         return other.backend_type is self.backend_type and getattr(other, "device", None) is self.device
 
+    @property
+    def attached(self) -> Sequence[Any]:
+        """What is freed before the object that has the values."""
+        return self._objects[:-1]
+
+    def attach(self, thing: Any) -> None:
+        """Free `thing`, by its `release`, on the GL thread and before the object that has the values."""
+        self._objects = (*self._objects[:-1], thing, self._objects[-1])
+
     def release(self) -> None:
-        """Free the GL objects, on the GL thread."""
-        if self._objects:
+        """Free the GL objects, on the GL thread. What CUDA has mapped is freed when CUDA's access ends."""
+        if self.mapping is not None:
+            self.mapping.keep(self._objects)
+            self.device.mapped.discard(self)
+            self.mapping = None
+        elif self._objects:
             self.device.drop(*self._objects)
         self._objects = ()
 

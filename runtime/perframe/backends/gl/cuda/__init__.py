@@ -1,0 +1,1 @@
+"""Tensors of GL in CUDA, on NVIDIA GPUs: registration, mapping, and copies."""
