@@ -1,6 +1,4 @@
-"""Planning: from an analysis, decide where each layer runs, give every value storage (which later values reuse when no
-layer reads the value any more), and lower every layer to bound steps.
-"""
+"""Planning: decide where each layer runs, give every value storage, and lower every layer to bound steps."""
 
 from __future__ import annotations
 
@@ -149,9 +147,9 @@ class Planner:
             self._owned.append(storage)
             return storage
 
-        if spec.value is None and spec.is_known:  # an input that decides shapes, whose numbers a trace follows
-            return Operand(name, shape, spec.dtype, spec.specialized_value, make, sizes=spec.ints())
-        return Operand(name, shape, spec.dtype, spec.value, make)
+        sizes = spec.ints() if spec.value is None else None  # of an input that decides shapes
+        values = spec.value if sizes is None else spec.specialized_value
+        return Operand(name, shape, spec.dtype, values, make, sizes=sizes)
 
     def _shared(self, value: Value, backend: Backend) -> Operand:
         """Make an operand whose storage lies in the workspace."""
