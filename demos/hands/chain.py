@@ -48,7 +48,7 @@ class HandChain:
         self._last: Any = np.zeros((count, 5), np.float32), np.zeros(count, np.float32)
 
     def regions(self, picture: Any) -> pf.Tensor:
-        """The regions (hands, 5) in which to look for landmarks; a row without a hand is one pixel wide."""
+        """The regions (hands, 5) in which to look for landmarks; a row without a hand is 0."""
         is_due = self.pictures % EVERY == 0
         if is_due:
             self._converter.to_tensor(picture, self._picture, self._whole)

@@ -96,8 +96,7 @@ def follower() -> pf.Model:
     found, sure = graph.add_input("float32", (FOUND, 5), "found"), graph.add_input("float32", (FOUND,), "sure")
     fresh = graph.add_input("float32", (1,), "fresh")
     chosen, kept = follow_regions(regions, scores, found, sure * fresh, threshold=SURE)
-    size = F.maximum(chosen[:, 2:4], 1.0)  # a row without a hand reads one pixel
-    return graph.compile(chosen=F.cat([chosen[:, :2], size, chosen[:, 4:]], 1), kept=kept)
+    return graph.compile(chosen=chosen, kept=kept)
 
 
 def landmark_network(file: Path | None) -> ChainNetwork:
@@ -119,7 +118,7 @@ def landmark_network(file: Path | None) -> ChainNetwork:
     flat, scores = (F.cat([F.flatten(run[index], 1) for run in runs], 0) for index in (at, sure))
     joints = points_of_regions(F.reshape(flat, (HANDS, JOINTS, -1))[..., :2], regions, side)
     following = regions_of_hands(joints[:, [WRIST, MIDDLE]], 0, 1)
-    present = alone(following, scores[:, 0] * F.to(regions[:, 2] > 1.0, "float32"))
+    present = alone(following, scores[:, 0] * F.to(regions[:, 2] > 0.0, "float32"))
     points, next_state = one_euro(joints, state, seconds, kept, min_cutoff=STEADY, beta=QUICK)
     model = graph.compile(points=points, scores=present, following=following, next_state=next_state)
     return ChainNetwork(model, (HANDS, side, side, 3), pf.TextureTransform(layout="NHWC"))

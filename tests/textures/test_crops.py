@@ -53,6 +53,17 @@ def test_other_layouts(backend: str, gl_context: Any, layout: str) -> None:
         np.testing.assert_allclose(x.numpy(), wanted, atol=1e-4)
 
 
+def test_a_region_without_a_size_shows_its_center(backend: str, gl_context: Any) -> None:
+    """As a free row of `follow_regions` does."""
+    regions = np.array([[0, 0, 0, 0, 0], [9.5, 6.5, 0, 0, 0.4]], np.float32)
+    given = PICTURE if backend == "cpu" else texture_of(gl_context, PICTURE)
+    with pf.TextureConverter(gl_context, backend) as converter:  # type: ignore[arg-type]
+        made = converter.crop(given, pf.Tensor(regions), pf.Tensor.empty((2, 3, 5, 7))).numpy()
+    np.testing.assert_allclose(made[0], np.broadcast_to(PICTURE[0, 0, :, None, None], (3, 5, 7)), atol=1e-4)
+    np.testing.assert_allclose(made[1], np.broadcast_to(PICTURE[6, 9, :, None, None], (3, 5, 7)), atol=1e-4)
+    assert regions[0, 2] == 0
+
+
 def test_a_texture_that_was_drawn_to(backend: str, gl_context: Any) -> None:
     how = HOW.replace(coord_origin="bottom_left")
     given = texture_of(gl_context, np.ascontiguousarray(PICTURE[::-1]))
@@ -93,7 +104,7 @@ def test_a_crop_follows_a_network_without_a_readback(backend: str, gl_context: A
         (ROTATED, HOW, (2, 3, 5, 7), "a batch of 3"),
         (ROTATED, HOW.replace(region=(0, 0, 4, 4)), (3, 3, 5, 7), "no region"),
         (ROTATED, HOW.replace(resample="area"), (3, 3, 5, 7), "linear or nearest"),
-        (ROTATED * [1, 1, 0, 1, 1], HOW, (3, 3, 5, 7), r"regions\[0\]: region must have a size"),
+        (ROTATED * [1, 1, -1, 1, 1], HOW, (3, 3, 5, 7), r"regions\[0\]: region must have a size"),
     ],
 )
 def test_what_is_no_crop(regions: Any, how: pf.TextureTransform, shape: tuple[int, ...], said: str) -> None:

@@ -15,6 +15,7 @@ from perframe.textures.transform import TextureTransform
 
 AFFINE = (2, 3)
 _RESAMPLING = ("linear", "nearest")
+_POINT = 1e-6  # pixels: the size of a region without one, which shows the pixel at its center
 
 
 def checked_regions(given: Any) -> Tensor:
@@ -41,8 +42,13 @@ def check_crop(how: TextureTransform) -> None:
 
 
 def crop_array(picture: Array, regions: Array, how: TextureTransform, dims: Dims, dtype: DataType) -> Array:
-    """The crops of an H x W x C array, as a batch. Raises InputError."""
+    """The crops of an H x W x C array, as a batch. A region of size 0, such as a free row of `follow_regions`, shows
+    the pixel at its center. Raises InputError.
+    """
     items = []
+    if regions.shape[1:] == (ROTATED,):
+        regions = regions.copy()
+        regions[:, 2:4][regions[:, 2:4] == 0] = _POINT
     for index, region in enumerate(regions):
         try:
             placed = how.replace(region=region)
