@@ -6,6 +6,7 @@ and not for all values that this arithmetic reads: plans are reused more often, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from perframe.errors import InputError
 from perframe.execution.machine import Machine, Values, downloaded
-from perframe.ir import Layer, Value
+from perframe.ir import Layer, Subgraph, Value
 from perframe.ir.sizes.open_dims import Shapes
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.sizes.size import specialized
@@ -23,6 +24,7 @@ from perframe.tensor import Array, DataType
 MAX_KNOWN = 64  # sets of input shapes for which the arithmetic is kept
 MAX_HOST_VALUES = 1024  # an input that decides shapes is part of a plan's key, up to this many elements
 MAX_FOLLOWED = 64  # numbers that templates follow: dims, and elements of inputs that decide shapes
+LARGEST, MOST_ELEMENTS = 1 << 14, 1 << 40  # a number that templates follow, and the product of those of one input
 
 
 def host_value(value: Any) -> Array:
@@ -33,14 +35,35 @@ def host_value(value: Any) -> Array:
     return array
 
 
-def can_follow(decisive: Iterable[Value]) -> bool:
-    """Whether templates can follow the values of these inputs: they are integers."""
-    return all(value.dtype in (DataType.INT32, DataType.INT64) for value in decisive)
+def can_follow(part: Subgraph) -> bool:
+    """Whether templates can follow the values of the inputs that decide shapes: these are integers, and layers take
+    them as sizes or positions, and not as axes and the like.
+    """
+    known = set(part.decisive_inputs)
+    for layer in part.layers if known else ():
+        read = [index for index, value in enumerate(layer.inputs) if value in known]
+        if any(layer.declaration.is_host(index) and not layer.declaration.is_followed(index) for index in read):
+            return False
+        if read and layer.on_host:
+            known.update(layer.results)
+    return all(value.dtype in (DataType.INT32, DataType.INT64) for value in part.decisive_inputs)
 
 
-def sizes_of(shapes: Shapes, decisive: Iterable[Array]) -> Shapes:
-    """Return the shapes, and behind them the numbers in the inputs that decide shapes, as if these were shapes too."""
-    return (*shapes, *[array.ravel().tolist() for array in decisive])
+def sizes_of(shapes: Shapes, decisive: Iterable[Array]) -> Shapes | None:
+    """Return the shapes, and behind them the numbers in the inputs that decide shapes, as if these were shapes too.
+    None if these are too many, or so large that arithmetic with them might overflow.
+    """
+    numbers = [array.ravel().tolist() for array in decisive]
+    if not numbers:
+        return shapes
+    if sum(map(len, (*shapes, *numbers))) > MAX_FOLLOWED:
+        return None
+    fits = all(
+        all(abs(number) <= LARGEST for number in row)
+        and math.prod([max(1, abs(number)) for number in row]) <= MOST_ELEMENTS
+        for row in numbers
+    )
+    return (*shapes, *numbers) if fits else None
 
 
 def followed(dtype: DataType, shape: Sequence[int], numbers: Sequence[int]) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from perframe.backends.protocol import Backend
 from perframe.errors import MemoryLimitError
-from perframe.execution.deciding import MAX_FOLLOWED, can_follow, followed, host_value, sizes_of
+from perframe.execution.deciding import can_follow, followed, host_value, sizes_of
 from perframe.execution.machine import Machine, Values
 from perframe.execution.plan_cache import PlanCache
 from perframe.execution.report import MemoryUse, StepReport, steps_of
@@ -44,7 +44,7 @@ class PlannedPart:
         self._plans = PlanCache()
         self._names = [value.name for value in model.inputs]
         self._decisive = model.decisive_inputs
-        self._templates = templates_of(model, machine.backend) if can_follow(self._decisive) else None
+        self._templates = templates_of(model, machine.backend) if can_follow(model) else None
         if self._templates is not None:
             self._templates.users.add(self)
         self._to_trace: Shapes | None = None  # shapes that were planned without a template, and may be worth tracing
@@ -209,9 +209,9 @@ class PlannedPart:
         sizes = sizes_of(shapes, decisive.values())
         return self._fitted(key, sizes) or self._keep(key, self._made(shapes, decisive), sizes)
 
-    def _fitted(self, key: Any, sizes: Shapes) -> Plan | None:
+    def _fitted(self, key: Any, sizes: Shapes | None) -> Plan | None:
         """Return the plan of a template, or None if no template serves these sizes."""
-        if self._templates is None:
+        if self._templates is None or sizes is None:
             return None
         self._plans.is_fitting = True
         try:
@@ -223,17 +223,16 @@ class PlannedPart:
             self._plans.move(plan, key)
         return plan
 
-    def _keep(self, key: Any, plan: Plan, sizes: Shapes) -> Plan:
+    def _keep(self, key: Any, plan: Plan, sizes: Shapes | None) -> Plan:
         """Keep a plan that no template made."""
         self._made_plans += 1
         self._to_trace = sizes if self.follows(sizes) else None
         self._plans.move(plan, key)
         return plan
 
-    def follows(self, sizes: Shapes) -> bool:
+    def follows(self, sizes: Shapes | None) -> bool:
         """Whether a template may serve these sizes: the model leaves one open, and templates may be made."""
-        few = not self._decisive or sum(map(len, sizes)) <= MAX_FOLLOWED
-        return self._templates is not None and few and self._templates.has_sizes(sizes)
+        return self._templates is not None and sizes is not None and self._templates.has_sizes(sizes)
 
     @property
     def losses(self) -> list[str]:
@@ -363,8 +362,10 @@ class PlannedPart:
         return self._plans.last
 
     @property
-    def latest_sizes(self) -> Shapes:
-        """The sizes of the last run: the input shapes, and behind them the numbers that decide shapes."""
+    def latest_sizes(self) -> Shapes | None:
+        """The sizes of the last run: the input shapes, and behind them the numbers that decide shapes; None if these
+        cannot be followed.
+        """
         plan = self.latest_plan
         return sizes_of(() if plan is None else plan.input_shapes, [x for x in self.decisive.values() if x is not None])
 

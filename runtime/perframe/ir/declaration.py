@@ -171,6 +171,10 @@ class Declaration(Traits, Pointwise, Drawn):
         """Whether the values of input `index` must be known before the layer is planned."""
         return index < len(self.inputs) and self.inputs[index] in self.host
 
+    def is_followed(self, index: int) -> bool:
+        """Whether templates of plans can follow the numbers of input `index`."""
+        return index < len(self.inputs) and self.inputs[index] in self.followed
+
     def is_spatial(self, index: int) -> bool:
         """Whether input `index` has the channels last where the layer has. Weights, biases and scales never do."""
         return index < len(self.inputs) and self.inputs[index] in self.spatial
@@ -307,6 +311,7 @@ def attributes_of(other: Callable[..., Any]) -> Callable[[Infer], Infer]:
 def layer(
     *,
     host: Sequence[str] = (),
+    followed: Sequence[str] = (),
     spatial: Sequence[str] = (),
     alias: bool = False,
     pure: bool = True,
@@ -325,7 +330,12 @@ def layer(
     def declare(infer: Infer) -> Declaration:
         name, place = full_name(infer.__name__, domain), family or family_at(infer.__module__, infer.__name__)
         flags: dict[str, Any] = {"alias": alias, "pure": pure, "on_host": on_host, "joins": joins, "cuts": cuts}
-        return register(Declaration(name, place, infer, host=frozenset(host), spatial=frozenset(spatial), **flags))
+        names: dict[str, Any] = {
+            "host": frozenset(host),
+            "followed": frozenset(followed),
+            "spatial": frozenset(spatial),
+        }
+        return register(Declaration(name, place, infer, **names, **flags))
 
     return declare
 

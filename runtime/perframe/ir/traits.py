@@ -15,6 +15,7 @@ class Traits:
     """What passes, plans and backends may assume of an operator.
 
     - `host` names the inputs whose values must be known before the layer can be planned (a shape, axes, ...).
+    - `followed` names those of them whose numbers are sizes or positions: templates of plans can follow these numbers.
     - `spatial` names the inputs of dims (batch, channels, *spatial). They and the outputs may have the channels last.
     - `alias`: the output is the first input's data with another shape.
     - `pure`: equal inputs give equal outputs, which random layers do not.
@@ -28,6 +29,7 @@ class Traits:
     """
 
     host: frozenset[str] = frozenset()
+    followed: frozenset[str] = frozenset()
     spatial: frozenset[str] = frozenset()
     alias: bool = False
     pure: bool = True

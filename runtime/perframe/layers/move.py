@@ -33,7 +33,7 @@ def Identity(x: PartialTensor) -> PartialTensor:
     return x
 
 
-@layer(host=("shape",), alias=True)
+@layer(host=("shape",), followed=("shape",), alias=True)
 def Reshape(x: PartialTensor, shape: PartialTensor, *, allowzero: Flag = 0) -> PartialTensor:
     wanted = listed(shape)
     if wanted is None:
@@ -153,7 +153,7 @@ def _transpose(inputs: Sequence[Known], outputs: Sequence[Known], *, perm: Seque
     return [View(tuple(outputs[0].shape), tuple(strides[axis] for axis in order))]
 
 
-@layer(host=("shape",))
+@layer(host=("shape",), followed=("shape",))
 def Expand(x: PartialTensor, shape: PartialTensor) -> PartialTensor:
     wanted = listed(shape)
     return x.with_shape(None if wanted is None else broadcast(x.shape, DynamicTensorShape(wanted)))
@@ -255,7 +255,7 @@ def _cuts(shape: Sequence[Dim], bounds: Sequence[Sequence[Dim] | None]) -> list[
     return result
 
 
-@layer(host=("starts", "ends", "axes", "steps"), cuts=True)
+@layer(host=("starts", "ends", "axes", "steps"), followed=("starts", "ends"), cuts=True)
 def Slice(
     x: PartialTensor,
     starts: PartialTensor,

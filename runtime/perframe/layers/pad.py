@@ -26,7 +26,7 @@ class Padding:
     value: float
 
 
-@layer(host=("pads", "value", "axes"))
+@layer(host=("pads", "value", "axes"), followed=("pads",))
 def Pad(
     x: PartialTensor,
     pads: PartialTensor,

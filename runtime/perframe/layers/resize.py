@@ -95,7 +95,7 @@ class AxisTaps:
         return taps(self.sampling, specialized(self.size), specialized(self.output))[1]
 
 
-@layer(host=("roi", "scales", "sizes"))
+@layer(host=("roi", "scales", "sizes"), followed=("sizes",))
 def Resize(
     x: PartialTensor,
     roi: PartialTensor | None = None,

@@ -44,7 +44,7 @@ def Size(x: PartialTensor) -> PartialTensor:
 Shape.reads_values = Size.reads_values = False
 
 
-@layer(host=("shape",))
+@layer(host=("shape",), followed=("shape",))
 def ConstantOfShape(shape: PartialTensor, *, value: object = None) -> PartialTensor:
     filler = np.zeros((), np.float32) if value is None else np.asarray(value).reshape(())
     dtype = DataType.of(filler.dtype)
@@ -68,7 +68,7 @@ def _length(first: Any, last: Any, step: Any) -> Dim:
     return dim_of(at_least(-((first - last) // step), 0))
 
 
-@layer(host=("start", "limit", "delta"))
+@layer(host=("start", "limit", "delta"), followed=("limit",))
 def Range(start: PartialTensor, limit: PartialTensor, delta: PartialTensor) -> PartialTensor:
     first, last, step = map(_number, (start, limit, delta))
     if first is None or last is None or step is None:
