@@ -15,6 +15,7 @@ import perframe as pf
 from perframe.execution.deciding import DecidingPart
 from perframe.plan.refit import FittedPlan
 from perframe.testing.checks import trace
+from support import GL_BACKENDS
 
 random = np.random.default_rng(17)
 node, info = helper.make_node, helper.make_tensor_value_info
@@ -169,3 +170,13 @@ def test_arithmetic_comes_before_the_plan(backend: str, gl_context: Any) -> None
         worker.schedule({"row": np.ones(50, np.float32), "table": table})
         assert worker.peek_output("y").numpy() == 66
         assert any(isinstance(part.latest_plan, FittedPlan) for part in planned if hasattr(part, "latest_plan"))
+
+
+@pytest.mark.parametrize("name", GL_BACKENDS)
+def test_a_plan_that_is_made_ahead_knows_the_numbers(name: str, gl_context: Any) -> None:
+    numbers = {"x": np.zeros((1, 3, 20, 20), np.float32), **ints(size=[9])}
+    with pf.Worker(pf.load(DATA_TOO), name, gl_context) as worker:  # type: ignore[arg-type]
+        assert list(worker.parts.plan_ahead(numbers))
+        (part,) = worker.parts.planned_parts()
+        made = part.latest_plan
+        assert worker.schedule(numbers).peek_output().shape == (1, 3, 9, 9) and part.latest_plan is made is not None

@@ -124,10 +124,15 @@ class Parts:
             yield from first.plan_ahead(given)
 
     def first(self, values: Values) -> tuple[PlannedPart | None, Values]:
-        """Return the first part, if it is planned, and its inputs for these inputs of the model."""
+        """Return the first part, if it is planned, and its inputs for these inputs of the model. What decides its
+        shapes is computed.
+        """
         chosen = self._chosen(values)
-        first = chosen._parts[0] if chosen._parts else None
-        return first if isinstance(first, PlannedPart) else None, {**chosen._constants, **values}
+        parts, given = chosen._parts, {**chosen._constants, **values}
+        if parts and isinstance(parts[0], DecidingPart):
+            parts[0].run_whole(given)
+            parts = parts[1:]
+        return parts[0] if parts and isinstance(parts[0], PlannedPart) else None, given
 
     @property
     def is_one(self) -> bool:
