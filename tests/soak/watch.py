@@ -39,6 +39,8 @@ BLOCKS_A_ROUND = 0.25
 BLOCKS_A_RESULT = 16
 # Some of ours are made when first needed, such as a template's program; others go when their storage is used again.
 OBJECTS_NOISE = 3
+# A busy machine traces sizes late. A part keeps a limited number of templates, and each holds objects of many kinds.
+TEMPLATE, OBJECTS_A_TEMPLATE, BLOCKS_A_TEMPLATE = "plan.refit.Template", 60, 2000
 # A large array has a mapping of its own while it lives, and the allocator splits others.
 MAPPINGS_NOISE = 16
 
@@ -169,12 +171,20 @@ class Report:
         counts = [one.get(name, 0) for one in self.samples]
         return min(counts[-self.third :]) - max(counts[: self.third])
 
+    @property
+    def _templates(self) -> int:
+        """How many templates of plans were made meanwhile."""
+        return min(OBJECTS_NOISE, max(0, self.growth(TEMPLATE)))
+
     def limit(self, name: str) -> float:
         """By how much it may grow."""
         if name == "Python's blocks":
             rounds = self.rounds * (len(self.samples) - 2 * self.third + 1)
-            return BLOCKS_NOISE + BLOCKS_A_ROUND * rounds + BLOCKS_A_RESULT * max(0, self.growth("cached results"))
-        if "." in name:  # a class of ours
+            kept = BLOCKS_A_RESULT * max(0, self.growth("cached results")) + BLOCKS_A_TEMPLATE * self._templates
+            return BLOCKS_NOISE + BLOCKS_A_ROUND * rounds + kept
+        if "." in name and name != TEMPLATE:  # a class of ours
+            return OBJECTS_NOISE + OBJECTS_A_TEMPLATE * self._templates
+        if name == TEMPLATE:
             return OBJECTS_NOISE
         return {"memory": MEMORY_NOISE, "mappings": MAPPINGS_NOISE, "cached results": float("inf")}.get(name, 0)
 
