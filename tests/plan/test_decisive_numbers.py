@@ -20,7 +20,7 @@ from support import GL_BACKENDS
 random = np.random.default_rng(17)
 node, info = helper.make_node, helper.make_tensor_value_info
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-CONSTANTS = {"axes": [2, 3], "one": 1, "two": [2], "first": [0], "all": [1, 3]}
+CONSTANTS = {"axes": [2, 3], "one": 1, "two": [2], "first": [0], "all": [1, 3], "base": [1, 3, 4, 4]}
 
 
 def model(nodes: Sequence[onnx.NodeProto], **integers: int) -> onnx.ModelProto:
@@ -54,6 +54,18 @@ DATA_TOO = model(  # the number decides a shape, and is data as well
 )
 
 
+SCATTERED = model(  # a number names the dim that another number sets
+    [
+        node("Cast", ["one"], ["one_float"], to=FLOAT),
+        node("Unsqueeze", ["at", "first"], ["places"]),
+        node("ScatterND", ["base", "places", "size"], ["sizes"]),
+        node("Expand", ["one_float", "sizes"], ["y"]),
+    ],
+    at=1,
+    size=1,
+)
+
+
 def ints(**numbers: Sequence[int]) -> dict[str, Any]:
     return {name: np.array(value, np.int64) for name, value in numbers.items()}
 
@@ -78,6 +90,11 @@ CASES = {
         PADDED,
         [ints(pads=row) for row in ([2, 3, 4, 5], [7, 2, 2, 3], [20, 30, 3, 2])],
         [ints(pads=row) for row in ([0, 1, 0, 0], [-3, 2, -4, 5], [-20, 0, 1, 2])],
+    ),
+    "scattered": (
+        SCATTERED,
+        [ints(at=[at], size=[size]) for at, size in ((2, 7), (2, 6), (2, 5))],
+        [ints(at=[at], size=[size]) for at, size in ((3, 7), (0, 2), (1, 5), (3, 0))],
     ),
     "data too": (DATA_TOO, [ints(size=[n]) for n in (5, 7, 6)], [ints(size=[n]) for n in (40, 2, 1, 0)]),
 }

@@ -20,7 +20,7 @@ from perframe.errors import BackendError, InferenceError, ModelError
 from perframe.ir.epilogue import apply
 from perframe.ir.form import Bounded, check_bounds
 from perframe.ir.sizes.partial import PartialTensor
-from perframe.tensor import HostStorage, Storage
+from perframe.tensor import DataType, HostStorage, Storage
 
 Array = NDArray[Any]
 
@@ -93,7 +93,14 @@ def evaluation(layer: LayerLike, inputs: Sequence[Array | None]) -> Callable[[Se
     too, unless the layer must know some of them to be planned.
     """
     specs = layer.infer([None if value is None else PartialTensor.of(value) for value in inputs])
-    operands = [None if value is None else Operand.of(value) for value in inputs]
+    operands = [
+        None  # a form may use what it knows, and other values must not be known to it
+        if value is None
+        else Operand.of(value)
+        if layer.declaration.is_host(index)
+        else Operand("", value.shape, DataType.of(value.dtype))
+        for index, value in enumerate(inputs)
+    ]
     outputs = [
         Operand("", spec.shape.to_shape(), spec.dtype)
         for spec in specs
