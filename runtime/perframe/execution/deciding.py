@@ -66,7 +66,7 @@ def sizes_of(shapes: Shapes, decisive: Iterable[Array]) -> Shapes | None:
     return (*shapes, *numbers) if fits else None
 
 
-def followed(dtype: DataType, shape: Sequence[int], numbers: Sequence[int]) -> Array:
+def traced_values(dtype: DataType, shape: Sequence[int], numbers: Sequence[int]) -> Array:
     """Return the values of an input that decides shapes, some of which may be sizes of a trace."""
     values = PartialTensor.of_values(dtype, numbers).values
     assert values is not None

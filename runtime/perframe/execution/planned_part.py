@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from time import perf_counter_ns, sleep
 from types import MappingProxyType
@@ -13,7 +13,7 @@ import numpy as np
 
 from perframe.backends.protocol import Backend
 from perframe.errors import MemoryLimitError
-from perframe.execution.deciding import can_follow, followed, host_value, sizes_of
+from perframe.execution.deciding import can_follow, host_value, sizes_of, traced_values
 from perframe.execution.machine import Machine, Values
 from perframe.execution.plan_cache import PlanCache
 from perframe.execution.report import MemoryUse, StepReport, steps_of
@@ -145,7 +145,7 @@ class PlannedPart:
     def keep(self, plan: Plan, values: Values) -> None:
         """Keep a plan for these inputs."""
         key, shapes, decisive = self._key(values)
-        self._keep(key, plan, sizes_of(shapes, decisive.values()))
+        self._keep(key, plan, self._sizes(shapes, decisive.values()))
 
     def share(self, constants: ConstantPool) -> None:
         """Share the constants that another pool shares."""
@@ -175,7 +175,7 @@ class PlannedPart:
         machine = self._machine
         if machine.backend is machine.host:  # a plan for the CPU takes no time worth dividing
             return
-        if key in self._plans or self._fitted(key, sizes_of(shapes, decisive.values())) is not None:
+        if key in self._plans or self._fitted(key, self._sizes(shapes, decisive.values())) is not None:
             return
         planner = self._planner(shapes, machine.backend, machine.host, self._constants, decisive)
         try:
@@ -187,7 +187,7 @@ class PlannedPart:
         if key in self._plans:  # a run between two steps has made one
             planner.made.release()
         else:
-            self._keep(key, planner.made, sizes_of(shapes, decisive.values()))
+            self._keep(key, planner.made, self._sizes(shapes, decisive.values()))
 
     def _key(self, values: Values) -> tuple[Any, Shapes, Mapping[Value, Array]]:
         """Return the key of the plan for these inputs, their shapes, and the inputs that decide shapes."""
@@ -196,6 +196,10 @@ class PlannedPart:
             return shapes, shapes, NO_VALUES
         decisive = {value: host_value(values[value.name]) for value in self._decisive}
         return (shapes, *((value.tobytes(), value.shape) for value in decisive.values())), shapes, decisive
+
+    def _sizes(self, shapes: Shapes, decisive: Iterable[Array]) -> Shapes | None:
+        """Return the sizes that templates follow; None if no template may."""
+        return None if self._templates is None else sizes_of(shapes, decisive)
 
     def _plan_for(self, values: Values) -> Plan:
         key, shapes, decisive = self._key(values)
@@ -206,7 +210,7 @@ class PlannedPart:
             if plan is not self._plans.last:
                 self._plans.use(key, plan)
             return plan
-        sizes = sizes_of(shapes, decisive.values())
+        sizes = self._sizes(shapes, decisive.values())
         return self._fitted(key, sizes) or self._keep(key, self._made(shapes, decisive), sizes)
 
     def _fitted(self, key: Any, sizes: Shapes | None) -> Plan | None:
@@ -306,7 +310,7 @@ class PlannedPart:
         shapes, numbers = sizes[: len(self._names)], sizes[len(self._names) :]
         by_input = dict(zip(self.model.inputs, shapes, strict=True))
         decisive = {
-            value: followed(value.dtype, by_input[value], row)
+            value: traced_values(value.dtype, by_input[value], row)
             for value, row in zip(self._decisive, numbers, strict=True)
         }
         return self._planner(shapes, backend, backend, constants, decisive, at).plan()
@@ -367,7 +371,9 @@ class PlannedPart:
         cannot be followed.
         """
         plan = self.latest_plan
-        return sizes_of(() if plan is None else plan.input_shapes, [x for x in self.decisive.values() if x is not None])
+        return self._sizes(
+            () if plan is None else plan.input_shapes, [x for x in self.decisive.values() if x is not None]
+        )
 
     def report(self, repeats: int) -> list[StepReport]:
         """The steps of the plan that ran last, each timed in `repeats` more runs. No run is under way."""
