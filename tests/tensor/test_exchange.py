@@ -196,7 +196,7 @@ def test_bfloat16_is_shared() -> None:
         pf.Tensor.from_dlpack(tensor, copy=False)
 
 
-def test_capsules_that_nobody_takes_are_freed() -> None:
+def test_unused_capsules_are_freed() -> None:
     tensor = pf.Tensor(np.zeros(1 << 16, ml_dtypes.bfloat16))
     storage: Any = tensor.data_on_backend
     memory = weakref.ref(storage.memory)

@@ -119,7 +119,7 @@ def found_regions(
 
 
 def cropped(picture: Array, region: Array, side: int) -> Array:
-    """A rotated region of a picture (H, W, 3) in 0..1, (side, side, 3), sampled linearly; the edge goes on outside."""
+    """Sample a rotated region of a picture (H, W, 3) linearly: (side, side, 3). Outside, the edge is repeated."""
     y, x = (np.mgrid[:side, :side] + 0.5) / side - 0.5
     cos, sin = math.cos(region[4]), math.sin(region[4])
     at_x = region[0] + region[2] * x * cos - region[3] * y * sin - 0.5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from perframe.backends.gl.compute import BufferStorage
 from perframe.backends.gl.context.state import TEXTURE_2D_ARRAY
 from perframe.backends.gl.cuda.calls import Cuda
 from perframe.backends.gl.pixel import TextureStorage
@@ -149,8 +148,10 @@ def register(storage: GLStorage) -> Registration:
     cuda = Cuda() if found is None else found.cuda
     device = cuda.device_of_context(storage.device.name)
     if found is None:
-        kind = Registration if isinstance(storage, BufferStorage) else TextureRegistration
-        found = kind(cuda, storage, device)  # type: ignore[arg-type]  # there are two kinds of storage
+        if isinstance(storage, TextureStorage):
+            found = TextureRegistration(cuda, storage, device)
+        else:
+            found = Registration(cuda, storage, device)
         storage.attach(found)
     elif found.device != device:
         raise BackendError(
