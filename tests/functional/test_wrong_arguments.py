@@ -73,3 +73,50 @@ def test_inputs_of_other_types_say_what_is_taken(value: Any) -> None:
         InputError, match=r"apply\(operator='Relu'.*an input is a functional tensor, a Tensor, an array"
     ):
         pf.functional.apply("Relu", value)
+
+
+FLOATS, INTEGERS = np.zeros(3, np.float32), np.zeros(3, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda odd: pf.functional.softplus(FLOATS, threshold=odd), "is no real number"),
+        (lambda odd: pf.functional.nan_to_num(FLOATS, nan=odd), "is no real number"),
+        (lambda odd: pf.functional.full_like(FLOATS, odd), "is no real number"),
+        (lambda odd: pf.functional.linspace(0, odd, 3), "is no real number"),
+        (lambda odd: pf.functional.logspace(0, 1, 3, base=odd), "is no real number"),
+        (lambda odd: pf.functional.nms(np.zeros((3, 4), np.float32), FLOATS, odd), "is no real number"),
+        (lambda odd: pf.functional.nms(np.zeros((3, 4), np.float32), FLOATS, 0.5, odd), "is no real number"),
+    ],
+)
+@pytest.mark.parametrize("odd", [1j, np.ones((2, 3)), np.ones(2, np.complex64), "0.5", [0.5]])
+def test_what_is_no_real_number_is_refused(call: Any, says: str, odd: Any) -> None:
+    with pytest.raises(InputError, match=says):
+        call(odd)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: pf.functional.hardtanh(INTEGERS, -0.5, 0.5),
+        lambda: pf.functional.threshold(INTEGERS, 0.5, 1),
+        lambda: pf.functional.pad(INTEGERS, (1, 1), value=0.5),
+        lambda: pf.functional.index_add(INTEGERS, 0, INTEGERS, INTEGERS, alpha=1.5),
+        lambda: pf.functional.full_like(INTEGERS, 0.5),
+    ],
+)
+def test_a_number_that_the_dtype_would_round_is_refused(call: Any) -> None:
+    with pytest.raises(InputError, match=r"is no int64: round it, or cast the tensor to floats"):
+        call()
+
+
+@pytest.mark.parametrize("size", [2.5, 1j, "2"])
+def test_a_size_that_is_no_integer_is_refused(size: Any) -> None:
+    with pytest.raises(InputError, match="not integers"):
+        pf.functional.eye(size)
+
+
+def test_complex_numbers_do_not_lose_their_imaginary_parts() -> None:
+    with pytest.raises(InputError, match="complex numbers cannot become float32: give the real parts"):
+        pf.functional.constant(np.ones(2, np.complex64), "float32")

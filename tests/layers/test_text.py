@@ -109,10 +109,10 @@ WAYS = ["(a+)+b", "(a|a)*b", "(a*)*b", "(.*a){12}b", "(a?){30}a{30}", "(x+x+)+y|
 
 @pytest.mark.parametrize("pattern", WAYS)
 def test_a_text_that_could_match_in_many_ways_takes_no_time(pattern: str) -> None:
-    begun = time.perf_counter()
+    begun = time.thread_time()
     expression = regular_expression(pattern)
     assert not expression.fullmatch("a" * 400 + "!") and not expression.fullmatch("x" * 400)
-    assert time.perf_counter() - begun < 5
+    assert time.thread_time() - begun < 5
 
 
 @pytest.mark.parametrize("pattern", [r"(a)\1", "a(?=b)", "(?<!a)b", "(?>a)", "(?x) a", r"(?P<n>a)(?P=n)"])

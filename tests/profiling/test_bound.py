@@ -61,7 +61,9 @@ def test_an_emulated_gpu_is_named() -> None:
 def products(side: int = 512, layers: int = 8) -> pf.Model:
     random = np.random.default_rng(0)
     weights = {f"w{at}": random.standard_normal((side, side), np.float32) / side for at in range(layers)}
-    nodes = [node("MatMul", f"{'x' if not at else f'a{at}'} w{at}", f"a{at + 1}") for at in range(layers)]
+    nodes = []
+    for at in range(layers):  # the Relu keeps the weights from being multiplied with each other when the model loads
+        nodes += [node("MatMul", f"{f'a{at}' if at else 'x'} w{at}", f"p{at}"), node("Relu", f"p{at}", f"a{at + 1}")]
     return load(nodes, {"x": [side, side]}, f"a{layers}", weights)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perframe.errors import InferenceError, InputError, PerframeError
 from perframe.functional.promotion import category, common_dtype
@@ -20,6 +22,7 @@ from perframe.tensor import DataType
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_COMPLEX = (DataType.COMPLEX64, DataType.COMPLEX128)
 _calling: ContextVar[str] = ContextVar("calling", default="")
 
 
@@ -121,10 +124,14 @@ def graph_of(tensors: Sequence[FunctionalTensor]) -> Any:
 
 
 def cast(value: Given, dtype: DataType) -> FunctionalTensor:
-    """Return a value in a dtype; a constant is converted at once."""
+    """Return a value in a dtype; a constant is converted at once. Raises InputError for complex numbers that would
+    lose their imaginary parts.
+    """
     x = to_tensor(value)
     if x.dtype is dtype:
         return x
+    if x.dtype in _COMPLEX and dtype not in _COMPLEX:
+        raise InputError(f"complex numbers cannot become {dtype}: give the real parts")
     if x.is_constant and x.spec.value is not None:
         with np.errstate(all="ignore"):
             return of_array(np.asarray(x.spec.value).astype(dtype.numpy), x.is_number)
@@ -144,14 +151,35 @@ def in_floats(value: Given) -> FunctionalTensor:
     return cast(x, DataType.FLOAT32) if category(x.dtype) < 2 else x
 
 
+def real(value: float) -> NDArray[Any]:
+    """Return a number as an array without dims. Raises InputError for what is no real number."""
+    given = np.asarray(value)
+    if given.ndim or given.dtype.kind not in "biuf":
+        raise InputError(f"{value!r:.200} is no real number")
+    return given
+
+
+def exact(value: float, dtype: DataType) -> NDArray[Any]:
+    """Return a number in a dtype, as an array without dims. Raises InputError for what is no real number, and for a
+    number that an integer dtype would round.
+    """
+    given = real(value)
+    if category(dtype) < 2 and given != np.trunc(given):
+        raise InputError(f"{value!r} is no {dtype}: round it, or cast the tensor to floats")
+    return np.asarray(given.astype(dtype.numpy))
+
+
 def number(value: float, like: FunctionalTensor) -> FunctionalTensor:
-    """Return a number as a constant without dims, in the dtype of a tensor."""
-    return of_array(np.array(value, like.dtype.numpy), is_number=True)
+    """Return a number as a constant without dims, in the dtype of a tensor. Raises InputError as `exact` does."""
+    return of_array(exact(value, like.dtype), is_number=True)
 
 
 def ints(*values: int) -> FunctionalTensor:
-    """Return a constant row of int64."""
-    return of_array(np.array(values, np.int64))
+    """Return a constant row of int64. Raises InputError for values that are no integers."""
+    try:
+        return of_array(np.array([operator.index(value) for value in values], np.int64))
+    except (TypeError, OverflowError) as error:
+        raise InputError(f"{values!r:.200} are not integers: {error}") from None
 
 
 def axis_of(x: FunctionalTensor, dim: int, more: int = 0) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.functional.calls import apply, cast, function, in_floats, ints
+from perframe.functional.calls import apply, cast, exact, function, in_floats, ints
 from perframe.functional.moving import unsqueeze
 from perframe.functional.pieces import select
 from perframe.functional.sizes import size_of
@@ -24,13 +24,13 @@ def nms(boxes: Given, scores: Given, iou_threshold: float, score_threshold: floa
     corners, values = in_floats(boxes), in_floats(scores)
     if corners.ndim != 2 or values.ndim != 1:
         raise InputError(f"boxes are (n, 4) and scores (n,), not {corners.spec} and {values.spec}")
-    limit = None if score_threshold is None else of_array(np.array([score_threshold], np.float32))
+    limit = None if score_threshold is None else of_array(exact(score_threshold, DataType.FLOAT32))
     table = apply(
         "SuppressNonMaxima",
         unsqueeze(corners, 0),
         unsqueeze(unsqueeze(values, 0), 0),
         size_of(values, 0),
-        of_array(np.array([iou_threshold], np.float32)),
+        of_array(exact(iou_threshold, DataType.FLOAT32)),
         limit,
     )
     return select(apply("FilledRows", table), 1, 2)

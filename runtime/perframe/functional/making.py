@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.functional.calls import apply, cast, function, ints
+from perframe.functional.calls import apply, cast, exact, function, ints, real
 from perframe.functional.reductions import DType
 from perframe.functional.sizes import Size, Sizes, listed, row_of, sizes_of
 from perframe.functional.tensor import FunctionalTensor, Given, of_array, to_tensor
@@ -37,10 +37,10 @@ as_tensor = constant
 
 def filled(sizes: FunctionalTensor, value: Any, dtype: DataType) -> FunctionalTensor:
     """Return a tensor of one value."""
-    try:
+    if dtype in (DataType.STRING, DataType.COMPLEX64, DataType.COMPLEX128):
         filler = np.array([value]).astype(dtype.numpy)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{value!r:.100} cannot fill a tensor of {dtype}: {error}") from None
+    else:
+        filler = exact(value, dtype).reshape(1)
     shape = sizes.spec.ints()
     if shape is not None and min(shape, default=0) >= 0 and math.prod(shape) <= _SMALL:
         return of_array(np.full(shape, filler[0]))
@@ -119,7 +119,7 @@ def _steps(steps: int) -> int:
 @function
 def linspace(start: float, end: float, steps: int, *, dtype: DType = DataType.FLOAT32) -> FunctionalTensor:
     """Return `steps` numbers from start to end, both included, evenly spaced."""
-    return of_array(np.linspace(start, end, _steps(steps)).astype(DataType.of(dtype).numpy))
+    return of_array(np.linspace(real(start), real(end), _steps(steps)).astype(DataType.of(dtype).numpy))
 
 
 @function
@@ -127,7 +127,9 @@ def logspace(
     start: float, end: float, steps: int, base: float = 10.0, *, dtype: DType = DataType.FLOAT32
 ) -> FunctionalTensor:
     """Return `steps` powers of a base, with exponents from start to end, evenly spaced."""
-    return of_array(np.logspace(start, end, _steps(steps), base=base).astype(DataType.of(dtype).numpy))
+    return of_array(
+        np.logspace(real(start), real(end), _steps(steps), base=real(base)).astype(DataType.of(dtype).numpy)
+    )
 
 
 @function
