@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
+from perframe.importers import onnx_weights
 from perframe.importers.onnx_weights import LARGE, split
 from perframe.plan.constants import UNCHANGED
 
@@ -41,19 +42,33 @@ def many() -> dict[str, Any]:
     return {**small, **large, "last": random.standard_normal((7, 1, 300)).astype(np.float32)}
 
 
-@pytest.mark.parametrize("how", ["path", "bytes", "file object"])
-def test_weights_equal_those_that_onnx_reads(how: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["path", "path in two threads", "bytes", "file object"])
+def test_weights_equal_those_that_onnx_reads(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx_weights, "SHARED", LARGE if "threads" in how else 1 << 40)
     constants = many()
     data = proto_of(constants).SerializeToString()
     path = tmp_path / "m.onnx"
     path.write_bytes(data)
-    source: Any = {"path": path, "bytes": data, "file object": io.BytesIO(data)}[how]
+    source: Any = {"bytes": data, "file object": io.BytesIO(data)}.get(how, path)
     model = pf.load(source, optimize=False)
     assert model.constants.keys() == constants.keys()
     for name, value in constants.items():
         read = model.constants[name]
         assert read.dtype == value.dtype and read.flags.aligned
         np.testing.assert_array_equal(read, value)
+
+
+@pytest.mark.parametrize("shared", [2, 1 << 40])
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 16])
+def test_a_file_that_ends_early_gives_no_array(
+    shared: int, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_weights, "SHARED", shared)
+    path = tmp_path / "short"
+    path.write_bytes(bytes(range(8)))
+    with path.open("rb") as file:
+        read = onnx_weights.read_array(file, 0, size, TensorProto.UINT8, [size])
+    assert read is None if size > 8 else read is not None and read.tolist() == list(range(size))
 
 
 def test_what_is_left_is_the_file_without_them() -> None:

@@ -13,6 +13,7 @@ from perframe.ir.sizes.tables import look_up
 from perframe.tensor import TensorShape
 from perframe.tensor.background import take_turns
 
+_FILLS, _MOST_FILLED = ("ConstantOfShape", "Expand"), 1 << 18  # elements; to fill more in a run beats holding them
 FEW = 64  # values that may be a shape, or floats that the host computes on the way to whole ones
 
 
@@ -130,7 +131,8 @@ def _results(layer: Layer, given: Sequence[PartialTensor | None], evaluate: Eval
     one size of a trace alone: they are as many as a size, or sizes choose them among many.
     """
     results = layer.infer(given)
-    if any([spec.shape is not None and is_symbolic(spec.shape.size or 0) for spec in results]):
+    sizes = [(0 if spec.shape is None else spec.shape.size or 0) for spec in results]
+    if any(map(is_symbolic, sizes)) or (layer.op in _FILLS and sizes[0] > _MOST_FILLED):
         return results
     if any([spec is not None and spec.is_known and spec.value is None for spec in given]) and any(map(_is_many, given)):
         return results

@@ -31,6 +31,8 @@ def _is_noop(layer: Layer) -> bool:
     if layer.op in ("Identity", "Dropout"):
         return True
     given, made = layer.input(0).spec, layer.output.spec
+    if layer.op == "Cast":
+        return given.dtype is made.dtype
     if given.shape is None or made.shape is None or given.dtype is not made.dtype:
         return False
     same = given.shape == made.shape and None not in given.shape
@@ -42,4 +44,4 @@ def _is_noop(layer: Layer) -> bool:
         return len(layer.inputs) == 1
     if layer.op == "Slice" and same:  # all elements, in order
         return layer.steps is None or (layer.steps.constant is not None and bool((layer.steps.constant == 1).all()))
-    return same and (layer.op == "Cast" or layer.declaration.alias or layer.op in ("Expand", "Tile"))
+    return same and (layer.declaration.alias or layer.op in ("Expand", "Tile"))
