@@ -149,7 +149,8 @@ MATMUL = Fields("a b bias out", "parameters scales has_bias rows columns depth r
 WINOGRAD = Fields(
     "x weights bias addend out transformed",
     "limits finish parameters height width out_height out_width pad_y pad_x channels columns x_pitch out_pitch"
-    " addend_pitch has_addend tiles_across image_tiles tiles tile_block column_block column_items point_step zeros",
+    " addend_pitch has_addend tiles_across image_tiles tiles tile_block column_block column_items point_step zeros"
+    " rooms room_words",
 )
 RECURRENT = Fields(
     "projected weights late_weights late_bias h c out last_h last_c",

@@ -76,3 +76,5 @@ ZEROS, BORDER, REFLECTION = range(3)
 POINT_BLOCK = 128
 # what the kernel of regions notes as an error: 1 for a wrong index, or this for a region that is not finite
 NOT_FINITE = 2
+# bytes between two words that threads write: one for each line of the caches
+WORD_STEP = 64

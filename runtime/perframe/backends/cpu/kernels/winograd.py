@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from numba import float32
 
+from perframe.backends.cpu.kernels.atomics import exchange, store_release
 from perframe.backends.cpu.kernels.fields import WINOGRAD
 from perframe.backends.cpu.kernels.finish import finish_rows
 from perframe.backends.cpu.kernels.inlining import inline, spliced
 from perframe.backends.cpu.kernels.memory import floats, int64s
-from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS
+from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROWS, WORD_STEP
 from perframe.backends.cpu.kernels.tile import RightPanel, Sums, TileResult, multiply_tile, one_run
 from perframe.backends.cpu.kernels.vector import (
     add,
@@ -130,14 +131,25 @@ class WinogradItem(NamedTuple):
 
 
 @spliced
-def _item_of(n, index):
-    """The share of an item, by its number."""
+def _item_of(n, index, room):
+    """The share of an item, by its number, for a thread that has taken this room."""
     tile_block = n[field.tile_block]
     c0, rest = (index % n[field.column_items]) * n[field.column_block], index // n[field.column_items]
     first = rest * tile_block
-    base = n[field.transformed] + index * POINTS * tile_block * n[field.channels] * 4
+    base = n[field.transformed] + room * POINTS * tile_block * n[field.channels] * 4
     tiles, c1 = min(tile_block, n[field.tiles] - first), min(n[field.columns], c0 + n[field.column_block])
     return WinogradItem(first, tiles, c0, c1, base)
+
+
+@inline
+def _take_room(words, count):
+    """Take a room for transformed tiles that no other thread uses, and return its number. There is one for each thread,
+    so that the tiles stay in the caches.
+    """
+    room = 0
+    while exchange(words + room * WORD_STEP, 1) != 0:
+        room = (room + 1) % count
+    return room
 
 
 @spliced
@@ -248,13 +260,15 @@ def build() -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
         products, finish_numbers, square = stack_block(), stack_numbers(), stack_square()
+        room = _take_room(n[field.room_words], n[field.rooms])
         for index in range(begin, end):
-            item = _item_of(n, index)
+            item = _item_of(n, index, room)
             _transform_tiles(n, item, square)
             for j in range(item.c0, item.c1, PANEL):
                 wide = min(PANEL, n[field.columns] - j)
                 _multiply_points(n, item, j, (wide + LANES - 1) // LANES * LANES, products)
                 for t in range(item.tiles):
                     _make_outputs(n, item, t, j, wide, products, square, finish_numbers)
+        store_release(n[field.room_words] + room * WORD_STEP, 0)
 
     return kernel

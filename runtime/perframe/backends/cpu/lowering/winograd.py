@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.kernels.fields import WINOGRAD
-from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS
+from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS, WORD_STEP
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.lowering import step
 from perframe.backends.cpu.program.program import NativeStep
@@ -71,9 +71,10 @@ def convolve(
     column_block = PANEL * -(-panels // column_items)
     column_items = -(-form.outputs // column_block)
     items = tile_items * column_items
-    transformed = scratch((items, POINTS, tile_block, form.channels), x.dtype)
+    rooms = at_most(items, threads)
+    transformed = scratch((rooms, POINTS, tile_block, form.channels), x.dtype)
     ends, keep = gemm.finishing(layer)
-    zeros = np.zeros(PANEL, np.float32)
+    zeros, room_words = np.zeros(PANEL, np.float32), np.zeros((threads, WORD_STEP), np.uint8)
     flops = 2 * tiles * POINTS * form.channels * form.outputs
     numbers = WINOGRAD.numbers(
         **ends,
@@ -97,6 +98,8 @@ def convolve(
         column_items=column_items,
         point_step=form.channels * gemm.padded(form.outputs),
         zeros=zeros.ctypes.data,
+        rooms=rooms,
+        room_words=room_words.ctypes.data,
     )
     return step(
         layer,
@@ -104,7 +107,7 @@ def convolve(
         WINOGRAD.operands(x=x, weights=packed, bias=bias, addend=addend or bias, out=out, transformed=transformed),
         numbers,
         items,
-        keep=[*keep, zeros],
+        keep=[*keep, zeros, room_words],
         grain=items * gemm.SPLIT_FLOPS // at_least(2 * flops, 1),
         beside=("gemm",),
     )
