@@ -22,6 +22,7 @@ from perframe.backends.cpu.compile import compilers, jit
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.program import late_program
 from perframe.backends.cpu.program.late_program import LateProgram, Preparation
+from perframe.backends.cpu.program.program import NativeStep, PythonStep
 from perframe.errors import BackendError
 from perframe.testing import Case, check
 from small import load, node
@@ -242,6 +243,18 @@ def test_single_kernels_are_used_when_they_come(held: Held) -> None:
         second = result(worker)
         assert not held.take() and late_programs(worker)[0].is_provisional
     np.testing.assert_allclose(first, second, rtol=1e-5, atol=1e-6)
+
+
+def test_one_missing_kernel_leaves_the_other_layers_to_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted, held = expected(), Held(monkeypatch)
+    monkeypatch.setattr(jit, "is_compiled", lambda kernel: True)
+    monkeypatch.setattr(NativeStep, "missing", property(lambda step: [step.kernel] if step.layer == "p" else []))
+    with pf.Worker(network()) as worker:
+        np.testing.assert_allclose(result(worker), wanted, rtol=1e-5, atol=1e-6)
+        (program,) = late_programs(worker)
+        assert program._interpreted is not None and held.take() == 1
+        kinds = {step.layer: type(step) for step in program._interpreted.steps}
+        assert kinds.pop("p") is PythonStep and set(kinds.values()) == {NativeStep}
 
 
 def test_a_long_layer_waits_for_its_kernel(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,7 @@ from perframe.safety.collection import uncollected
 from perframe.tensor import Array, Storage, Tensor
 
 log = logging.getLogger("perframe")
+MANY_PLANS = 4  # made one after the other: no trace waits any longer for a measured run
 NO_VALUES: Mapping[Value, Array] = MappingProxyType({})
 
 
@@ -256,7 +257,7 @@ class PlannedPart:
             return
         elif self._made_plans < 2 and not self._machine.backend.traces_early:
             return  # a trace takes time from the frames, and no other shape may ever come
-        elif plan.is_costly and not plan.is_busy and not templates.is_tracing:
+        elif plan.is_costly and not templates.is_tracing and (self._made_plans >= MANY_PLANS or not plan.is_busy):
             self._to_trace = None
             templates.put_missing(self._constants, self._machine.backend)
             self._machine.in_job(partial(self._trace_in_job, shapes))  # other workers may use the templates too

@@ -1,4 +1,4 @@
-"""A program whose kernels are still being compiled. NumPy computes the layers whose kernels are missing.
+"""A program some of whose kernels are still being compiled. NumPy computes the layers whose kernels are missing.
 
 When all kernels are compiled, a thread makes the native program. The next run that begins uses it.
 """
@@ -193,7 +193,10 @@ class Preparation:
 
 
 def _interpreted(steps: Sequence[CpuStep]) -> list[CpuStep]:
-    """Return as many steps, all in Python: the first of a layer's native steps stands for all of them."""
+    """Return as many steps. Where a layer lacks kernels, the first of its native steps stands for all of them, in
+    Python. The other layers run as ever, once the kernel that walks a program is there.
+    """
+    walks = jit.is_compiled(jit.kernel("walk"))
     made: list[CpuStep] = []
     for index, step in enumerate(steps):
         if index < len(made):
@@ -202,6 +205,9 @@ def _interpreted(steps: Sequence[CpuStep]) -> list[CpuStep]:
             made.append(PythonStep(step.layer, step.operands, step.function))
         else:
             natives = [step] if step.definition is None else steps[index : index + step.definition[1]]
+            if walks and not any(isinstance(native, NativeStep) and native.missing for native in natives):
+                made += natives
+                continue
             made.append(_in_python([native for native in natives if isinstance(native, NativeStep)]))
             made += [PythonStep(step.layer, (), _nothing)] * (len(natives) - 1)
     return made
