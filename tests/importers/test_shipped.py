@@ -21,13 +21,16 @@ RUNNER = CliRunner()
 def test_each_runs_by_its_name(name: str) -> None:
     model = pf.load(name)
     assert len(pf.inspect(name).layers) == len(model.layers)
-    feeds = {
-        value.name: np.ones([dim if isinstance(dim, int) else 8 for dim in value.shape or ()], value.dtype.numpy)
-        for value in model.inputs
-    }
+    shapes = [[dim if isinstance(dim, int) else 8 for dim in value.shape or ()] for value in model.inputs]
     with pf.Worker(name) as worker:
-        worker.schedule(feeds)
-        assert np.isfinite(worker.peek_output().numpy()).all()
+        for fill in (1, 0):  # zeros: a black picture, or a muted microphone
+            feeds = {
+                value.name: np.full(shape, 1 if value.name == "mask" else fill, value.dtype.numpy)
+                for value, shape in zip(model.inputs, shapes, strict=True)
+            }
+            worker.schedule(feeds)
+            for output in model.outputs:
+                assert np.isfinite(worker.peek_output(output.name).numpy()).all(), (output.name, fill)
 
 
 def test_a_file_of_that_name_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
