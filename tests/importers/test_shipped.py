@@ -41,11 +41,23 @@ def test_a_file_of_that_name_goes_first(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("load", [pf.load, pf.Worker, lambda name: pf.run(name, {})])
 def test_an_unknown_name_lists_the_known_ones(load: Any) -> None:
-    with pytest.raises(
-        pf.MissingFileError, match=r"no model or file 'paintr'; models that ship.*agents, .*painter"
-    ) as told:
+    said = r"no model or file 'paintr'; did you mean painter\? models that ship.*agents, .*painter"
+    with pytest.raises(pf.MissingFileError, match=said) as told:
         load("paintr")
     assert str(Path(__file__).parents[2]) not in str(told.value)
+
+
+@pytest.mark.parametrize("load", [pf.load, lambda name: RUNNER.invoke(app, ["inspect", name]).exception])
+def test_a_missing_file_names_those_like_it(load: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.onnx").write_bytes(b"")
+    Path("folder").mkdir()
+    for name, said in (("tinny.onnx", "did you mean tiny.onnx?"), ("folder", "'folder' is a folder")):
+        try:
+            error = load(name)
+        except pf.MissingFileError as raised:
+            error = raised
+        assert isinstance(error, pf.MissingFileError) and said in str(error)
 
 
 @pytest.mark.parametrize("name", ["a" * 5000, "a\0b", "b" * 5000 + ".onnx", ""])

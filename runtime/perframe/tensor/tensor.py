@@ -222,7 +222,7 @@ class Tensor(NoArithmetic):
         """Return a copy of the values as an ndarray. Blocks until the values exist, unless
         `is_readback_request_done()` has returned True for them.
         """
-        storage, call = self.data_on_backend, "Tensor.download_to_array()"
+        storage, call = self.data_on_backend, "Tensor.numpy() or download_to_array()"
         requested = self._requested(storage)
         if requested is not None:
             return requested.copy()
