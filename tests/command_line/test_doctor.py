@@ -104,7 +104,8 @@ def test_absent_packages_are_told_by_the_extras_of_users(monkeypatch: pytest.Mon
         "no-sound>=1; extra == 'sound'",
         "no-video>=1; extra == 'sound'",
         "no-tests>=1; extra == 'dev'",
-        "no-films>=1; sys_platform == 'elsewhere' and extra == 'sound'",
+        "no-films>=1; sys_platform == 'elsewhere' and extra == 'films'",
+        "no-frames>=1; extra == 'films'",
     ]
     monkeypatch.setattr(metadata, "requires", lambda name: listed)
     _, missing, *notes = doctor._packages()

@@ -87,8 +87,9 @@ def _of_path(path: Path) -> Split:
                 f"{str(path)!r} is a folder: give the path of the model's file, such as {', '.join(inside) or 'm.onnx'}"
             )
         if not path.exists():
-            looked = f"(looked in {str(Path.cwd())!r}) {models_like(str(path))}".strip()
-            raise MissingFileError(f"there is no model file {str(path)!r} {looked}")
+            close, folder = models_like(str(path)), str(Path.cwd())
+            said = f"there is no model file {str(path)!r} (looked in {folder!r}){'; ' * bool(close)}{close}"
+            raise MissingFileError(said.strip())
         if not path.is_file():
             raise ModelError(f"{str(path)!r} is not a file, but a device or a pipe")
         with path.open("rb") as file:

@@ -185,12 +185,15 @@ def _packages() -> Iterator[Check]:
     versions: dict[str, str] = {}
     missing: list[str] = []
     extras: dict[str, list[str]] = {}
+    others = {*DEVELOPERS}  # extras, and those that begin with a package of another system
     for requirement in metadata.requires("perframe") or ():
         matched = re.match(r"[\w.-]+", requirement)
         assert matched, requirement
         name, of = matched.group(), re.search(r"extra == ['\"](\w+)['\"]", requirement)
         system = re.search(r"sys_platform == ['\"](\w+)['\"]", requirement)
-        if (of and of.group(1) in DEVELOPERS) or (system and system.group(1) != sys.platform):
+        if of and system and system.group(1) != sys.platform:
+            others.add(of.group(1))
+        if of and of.group(1) in others:
             continue
         try:
             versions[name] = metadata.version(name)
