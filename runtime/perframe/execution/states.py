@@ -247,8 +247,8 @@ def _input_for(model: Model, output: str, name: str) -> Value:
     fits = made.kind == given.kind == "tensor" and made.dtype is given.dtype
     if not fits or not _may_be(made.shape, given.shape):
         raise InputError(
-            f"{model.name}: carry={{{output!r}: {name!r}}} does not fit: the output is {made.dtype} {made.shape}, and the "
-            f"input {given.dtype} {given.shape}"
+            f"{model.name}: carry={{{output!r}: {name!r}}} does not fit: the output is {made.dtype} {made.shape}, and "
+            f"the input {given.dtype} {given.shape}"
         )
     return given
 
