@@ -206,8 +206,8 @@ class States:
         found = state.zeros(dims)
         if found is None:
             raise InputError(
-                f"{self._model.name}: the state {state.given} has open dims, which no other input has: begin with "
-                f"worker.reset({{{state.source!r}: array}})"
+                f"{self._model.name}: the carried input {state.given} has open dims that no other input fixes: begin "
+                f"with worker.reset({{{state.source!r}: array}})"
             )
         return found
 
