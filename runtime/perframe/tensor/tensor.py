@@ -34,6 +34,8 @@ class Tensor(NoArithmetic):
     """
 
     def __init__(self, data: ArrayLike, dtype: DataType | str | None = None) -> None:
+        if data is None:
+            raise InputError("a tensor needs values, and got None: Tensor.empty(shape) makes one without")
         array = converted(data, None if dtype is None else DataType.of(dtype))
         if array.dtype.kind in "US":
             array = array.astype(object)
