@@ -116,13 +116,13 @@ def joined(parts: Sequence[Any], names: Sequence[str]) -> Image.Image:
     """The parts side by side with their names, and an arrow from each to the next one."""
     width, height = SIZE
     sheet = Image.new("RGBA", (len(parts) * (width + GAP) - GAP, height))
-    pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=38)
+    pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=52)
     for index, (part, name) in enumerate(zip(parts, names, strict=True)):
         left = index * (width + GAP)
         sheet.paste(Image.fromarray(part), (left, 0))
-        half, middle, top = font.getlength(name) / 2 + 22, left + width / 2, height - 72
-        pen.rounded_rectangle((middle - half, top, middle + half, top + 56), 28, (12, 14, 20, 255))
-        pen.text((middle, top + 28), name, (255, 255, 255, 255), font, "mm")
+        half, middle, top = font.getlength(name) / 2 + 28, left + width / 2, height - 86
+        pen.rounded_rectangle((middle - half, top, middle + half, top + 72), 36, (12, 14, 20, 255))
+        pen.text((middle, top + 36), name, (255, 255, 255, 255), font, "mm")
         if index:
             x, y = left - GAP / 2, height / 2
             pen.polygon([(x - 15, y - 22), (x + 17, y), (x - 15, y + 22)], GRAY)
