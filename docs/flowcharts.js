@@ -9,9 +9,9 @@ function element(name, attributes, text = "") {
 
 function drawFlowchart(lines) {
   const graph = new dagre.graphlib.Graph()
-  graph.setGraph({ nodesep: 18, ranksep: 36, marginx: 4, marginy: 4 })
+  graph.setGraph({ nodesep: 8, ranksep: 36, marginx: 4, marginy: 4 })
   for (const [begin, end] of lines) {
-    for (const name of [begin, end]) graph.setNode(name, { label: name, width: 7.5 * name.length + 22, height: 28 })
+    for (const name of [begin, end]) graph.setNode(name, { label: name, width: 7.8 * name.length + 12, height: 28 })
     graph.setEdge(begin, end, {})
   }
   dagre.layout(graph)

@@ -200,7 +200,8 @@ def page() -> str:
 
 def _types() -> Iterator[str]:
     for title, rows in TYPES.items():
-        yield from (f"\n### {title}\n", "| Sentis | perframe |", "|---|---|")
+        heading = re.sub(r"\w+<\w+>", r"`\g<0>`", title)  # Markdown takes <T> for a tag
+        yield from (f"\n### {heading}\n", "| Sentis | perframe |", "|---|---|")
         yield from (f"| `{theirs}` | `{_shown(ours)}` |" for theirs, ours in rows.items())
     names = ", ".join(f"`{name}`" for name in FROM_FILE.split())
     yield f"\nThe file tokenizer.json describes the parts of a tokenizer, and `pf.text.Tokenizer` reads it: {names}."

@@ -6,10 +6,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+import site_hooks
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -89,6 +92,75 @@ def test_flowcharts_are_drawn(browser: Any, site: Path) -> None:
     names = page.evaluate("[...document.querySelectorAll('.flowchart svg text')].map(one => one.textContent)")
     page.close()
     assert {"backends", "ir", "tensor"} <= set(names)
+
+
+def articles(site: Path) -> Iterator[tuple[Path, str]]:
+    for path in sorted(site.rglob("*.html")):
+        text = path.read_text(encoding="utf-8")
+        yield path.relative_to(site), text[text.index("<article") : text.index("</article>")]
+
+
+@pytest.mark.slow
+def test_headings_skip_no_level(site: Path) -> None:
+    for path, article in articles(site):
+        levels = [int(level) for level in re.findall(r"<h([1-6])[ >]", article)]
+        assert levels[0] == 1, path
+        assert all(after <= before + 1 for before, after in pairwise(levels)), path
+
+
+@pytest.mark.slow
+def test_a_page_begins_with_a_sentence(site: Path) -> None:
+    lacking = [path for path, article in articles(site) if not re.search(r"</h1>\s*<p>", article)]
+    assert lacking == [Path("404.html")]
+
+
+@pytest.mark.slow
+def test_links_lead_to_files(site: Path) -> None:
+    """Pages that are opened from a folder have no server, which would find the index of a folder."""
+    for path in site.rglob("*.html"):
+        for link in re.findall(r'href="([^"#?]+)', path.read_text(encoding="utf-8")):
+            if not re.match(r"[a-z]+:", link) and path.name != "404.html":
+                assert (path.parent / link).is_file(), f"{path.name}: {link}"
+
+
+CONTRASTS = """() => {
+    const parsed = color => { const [r, g, b, a = 1] = color.match(/[\\d.]+/g).map(Number); return [r, g, b, a] }
+    const over = (front, back) => [0, 1, 2].map(i => front[i] * front[3] + back[i] * (1 - front[3]))
+    const linear = value => value <= 10 ? value / 3294 : ((value / 255 + 0.055) / 1.055) ** 2.4
+    const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) + 0.05
+    const low = new Set()
+    for (const one of document.querySelectorAll(".md-tabs__link, .md-nav__title, article p, article span, article a")) {
+        const text = one.textContent.trim(), style = getComputedStyle(one), layers = []
+        if (!text || !one.getClientRects().length || one.className === "headerlink") continue
+        for (let at = one; at; at = at.parentElement) {
+            layers.unshift(parsed(getComputedStyle(at).backgroundColor))
+            if (layers[0][3] === 1) break
+        }
+        const back = layers.reduce((below, layer) => over(layer, below), [255, 255, 255])
+        const [r, g, b, a] = parsed(style.color), front = over([r, g, b, a * style.opacity], back)
+        const ratio = light(front) / light(back)
+        if (Math.max(ratio, 1 / ratio) < 4.5) low.add(`${text.slice(0, 30)}: ${ratio.toFixed(2)}`)
+    }
+    return [...low]
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("colors", ["light", "dark"])
+def test_text_has_contrast(browser: Any, site: Path, colors: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, color_scheme=colors)
+    low = {}
+    for name in ("convert.html", "glsl.html", "api/frames.html"):
+        page.goto((site / name).as_uri())
+        low[name] = page.evaluate(CONTRASTS)
+    page.close()
+    assert not any(low.values()), low
+
+
+def test_numbers_in_tables_keep_their_units() -> None:
+    cell, code = "<td>51.1 MB, 0.01 %</td>", "<td><code>x = 7 % 3</code> 4 sides</td>"
+    assert site_hooks.on_page_content(cell) == "<td>51.1&nbsp;MB, 0.01&nbsp;%</td>"
+    assert site_hooks.on_page_content(code) == code
 
 
 def test_the_site_has_five_sections() -> None:

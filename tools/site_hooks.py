@@ -21,6 +21,7 @@ MARK = "<!-- all functions -->"
 FLOWCHART = re.compile(r"^```mermaid\nflowchart TD\n(.*?)^```$", re.S | re.M)
 CELL = re.compile(r"<t[dh][ >].*?</t[dh]>", re.S)
 CODE = re.compile(r"(?<!</span>)<code>(?:[^<>]|<wbr>)*</code>")  # within a sentence or a cell: blocks have spans
+UNIT = re.compile(r"<code>.*?</code>|(?<=\d) (?=(?:%|[mµ]?s|dB|[KMG]i?B)(?!\w))")  # the space before a unit, and code
 OPTION = re.compile(r"--[a-z][a-z-]*")
 BREAK = re.compile(
     r"(?<=[\w)])(?=\.[A-Za-z_]{3})|(?<=[a-zA-Z0-9]_)(?=[a-zA-Z0-9])|(?<=[/=(])(?=[^\s)=]{2})|(?<=\w:)(?=\w)"
@@ -49,15 +50,20 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Keep options such as --out in one piece. In tables, let long names break at their joints, and unescape `\\|`."""
+    """Keep options such as --out in one piece. In tables, let long names break at their joints, unescape `\\|`, and
+    keep numbers with their units.
+    """
 
     def in_cell(code: re.Match[str]) -> str:
         return LONG_WORD.sub(lambda word: BREAK.sub("<wbr>", word[0]), code[0].replace("\\|", "|"))
 
+    def cell(found: re.Match[str]) -> str:
+        return UNIT.sub(lambda one: "&nbsp;" if one[0] == " " else one[0], CODE.sub(in_cell, found[0]))
+
     def option(code: re.Match[str]) -> str:
         return OPTION.sub(r'<span class="option">\g<0></span>', code[0])
 
-    return CODE.sub(option, CELL.sub(lambda cell: CODE.sub(in_cell, cell[0]), html))
+    return CODE.sub(option, CELL.sub(cell, html))
 
 
 def functions() -> str:

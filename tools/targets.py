@@ -196,6 +196,7 @@ _TEXTS: dict[str, list[str]] = {
         "dtype, start, averages = 'int32', 0, True\n@inline\ndef combine(a, b):\n    return a + b\n",
     ],
     "requantize": ["first_signed, second_signed = True, False"],
+    "sample": [f"dtype = {dtype!r}" for dtype in ("float32", "uint8")],
     "scatter": ["dtype = 'float32'\n@inline\ndef combine(old, new):\n    return old + new\n"],
 }
 _OF_WHOLE_NUMBERS = {"And", "Or", "Xor", "Not", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"}

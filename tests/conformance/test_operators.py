@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_docs_have_the_table() -> None:
     said = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
     assert said == markdown(operators(gl_dtypes)), "perframe operators --markdown > docs/operators.md"
+    assert "|  |" not in said, "an empty cell says nothing"
 
 
 def test_the_table_agrees_with_the_cases() -> None:

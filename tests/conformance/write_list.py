@@ -103,7 +103,7 @@ def report(failing: Found, refused: Found) -> str:
         of_nodes = [case for case in strictly if is_node(case)]
         beside = sum(case.name in between for case in of_nodes)
         counts = (f"{total - len(bad)} of {total}", len(strictly), f"{len(of_nodes)} of {nodes}", beside)
-        lines.append(f"| {backend} | {' | '.join(map(str, counts if backend != 'cpu' else (counts[0], '', '', '')))} |")
+        lines.append(f"| {backend} | {' | '.join(map(str, counts if backend != 'cpu' else (counts[0], *'–––')))} |")
     lines += [
         "",
         "Layers whose output shape depends on data run between plans, on the host. Control flow also runs between",

@@ -81,13 +81,13 @@ FLOATS, INTEGERS = np.zeros(3, np.float32), np.zeros(3, np.int64)
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda odd: pf.functional.softplus(FLOATS, threshold=odd), "is not a float or an integer"),
-        (lambda odd: pf.functional.nan_to_num(FLOATS, nan=odd), "is not a float or an integer"),
-        (lambda odd: pf.functional.full_like(FLOATS, odd), "is not a float or an integer"),
-        (lambda odd: pf.functional.linspace(0, odd, 3), "is not a float or an integer"),
-        (lambda odd: pf.functional.logspace(0, 1, 3, base=odd), "is not a float or an integer"),
-        (lambda odd: pf.functional.nms(np.zeros((3, 4), np.float32), FLOATS, odd), "is not a float or an integer"),
-        (lambda odd: pf.functional.nms(np.zeros((3, 4), np.float32), FLOATS, 0.5, odd), "is not a float or an integer"),
+        (lambda odd: pf.functional.softplus(FLOATS, threshold=odd), "is not a number"),
+        (lambda odd: pf.functional.nan_to_num(FLOATS, nan=odd), "is not a number"),
+        (lambda odd: pf.functional.full_like(FLOATS, odd), "is not a number"),
+        (lambda odd: pf.functional.linspace(0, odd, 3), "is not a number"),
+        (lambda odd: pf.functional.logspace(0, 1, 3, base=odd), "is not a number"),
+        (lambda odd: pf.functional.nms(np.zeros((3, 4), np.float32), FLOATS, odd), "is not a number"),
+        (lambda odd: pf.functional.nms(np.zeros((3, 4), np.float32), FLOATS, 0.5, odd), "is not a number"),
     ],
 )
 @pytest.mark.parametrize("odd", [1j, np.ones((2, 3)), np.ones(2, np.complex64), "0.5", [0.5]])
@@ -107,8 +107,14 @@ def test_what_is_no_real_number_is_refused(call: Any, says: str, odd: Any) -> No
     ],
 )
 def test_a_number_that_the_dtype_would_round_is_refused(call: Any) -> None:
-    with pytest.raises(InputError, match=r"does not fit int64: round it, or cast the tensor to floats"):
+    with pytest.raises(InputError, match=r"int64 cannot hold"):
         call()
+
+
+@pytest.mark.parametrize("number", [300, -1, np.nan, np.inf, 0.5])
+def test_a_number_beyond_the_range_of_the_dtype_is_refused(number: float) -> None:
+    with pytest.raises(InputError, match=r"uint8 cannot hold"):
+        pf.functional.full_like(np.zeros(3, np.uint8), number)
 
 
 @pytest.mark.parametrize("size", [2.5, 1j, "2"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import perframe as pf
@@ -78,6 +78,7 @@ def test_halves_go_to_the_right_and_down() -> None:
     np.testing.assert_allclose(found, picture_of((8, 8))[1::2, 1::2].transpose(2, 0, 1) / np.float32(255))
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # it is a busy machine that is slow
 @given(
     st.fractions(-400, 400, max_denominator=64),
     st.fractions(-20, 20, max_denominator=64),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from perframe.backends.choosing import choose_backend
 from perframe.backends.precision import FULL, Precision
 from perframe.errors import InputError
-from perframe.tensor import BackendType, DataType, HostStorage, Storage
+from perframe.tensor import Array, BackendType, DataType, HostStorage, Storage
 from perframe.tensor import Tensor as Tensor  # with the places where tensors may lie
 from perframe.tensor.cuda_array import CudaArray
 from perframe.tensor.placing import places
@@ -177,6 +177,15 @@ def texture_passes(ctx: GLContext) -> TexturePasses:
     from perframe.backends.gl.textures.passes import TexturePasses
 
     return TexturePasses(ctx)
+
+
+def picture_sampler() -> Callable[[Array, Array, Mapping[str, Any]], bool]:
+    """The function that samples a picture in memory into a tensor's elements, by the parameters of the GL pass. It
+    returns whether it did: a kernel may still be compiled, or take no such picture.
+    """
+    from perframe.backends.cpu.pictures import sample
+
+    return sample
 
 
 def gl_guard(ctx: GLContext) -> Callable[[], AbstractContextManager[Any]]:

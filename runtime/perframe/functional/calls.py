@@ -152,21 +152,23 @@ def in_floats(value: Given) -> FunctionalTensor:
 
 
 def real(value: float) -> NDArray[Any]:
-    """Return a number as an array without dims. Raises InputError for any other value."""
+    """Return a number as an array without dims. Raises InputError for anything but one int, float or bool."""
     given = np.asarray(value)
     if given.ndim or given.dtype.kind not in "biuf":
-        raise InputError(f"{value!r:.200} is not a float or an integer")
+        raise InputError(f"{value!r:.200} is not a number: give an int or a float")
     return given
 
 
 def exact(value: float, dtype: DataType) -> NDArray[Any]:
-    """Return a number in a dtype, as an array without dims. Raises InputError for any other value, and for a number
-    that an integer dtype would round.
+    """Return a number in a dtype, as an array without dims. Raises InputError for anything but one int, float or bool,
+    and for a number that an integer dtype cannot hold.
     """
     given = real(value)
-    if category(dtype) < 2 and given != np.trunc(given):
-        raise InputError(f"{value!r} does not fit {dtype}: round it, or cast the tensor to floats")
-    return np.asarray(given.astype(dtype.numpy))
+    with np.errstate(invalid="ignore", over="ignore"):  # of NaN and infinity, which no integer is equal to
+        made = np.asarray(given.astype(dtype.numpy))
+    if category(dtype) < 2 and made != given:
+        raise InputError(f"{dtype} cannot hold {value!r}: give an integer that it can, or cast the tensor to floats")
+    return made
 
 
 def number(value: float, like: FunctionalTensor) -> FunctionalTensor:
@@ -175,7 +177,7 @@ def number(value: float, like: FunctionalTensor) -> FunctionalTensor:
 
 
 def ints(*values: int) -> FunctionalTensor:
-    """Return a constant row of int64. Raises InputError for other values."""
+    """Return a constant row of int64. Raises InputError for other values than integers."""
     try:
         return of_array(np.array([operator.index(value) for value in values], np.int64))
     except (TypeError, OverflowError) as error:

@@ -138,6 +138,7 @@ def markdown(rows: list[OnnxOperator]) -> str:
     ]
     shared: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
-        shared.setdefault((_short(row.cpu), row.where(_short(row.gpu))), []).append(row.name)
+        cpu = "" if row.how == "missing" else _short(row.cpu) or "sequences"
+        shared.setdefault((cpu, row.where(_short(row.gpu))), []).append(row.name)
     groups = sorted(shared.items(), key=lambda group: -len(group[1]))
     return "\n".join([*lines, *(f"| {', '.join(names)} | {' | '.join(key)} |" for key, names in groups), ""])

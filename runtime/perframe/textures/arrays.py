@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends import picture_sampler
 from perframe.errors import InputError
 from perframe.tensor import Array, DataType
 from perframe.textures.layout import BATCH, CHANNELS, HEIGHT, WIDTH, Dims, axes_of, shape_of
@@ -47,6 +48,27 @@ def as_target(array: Array) -> Array:
 @np.errstate(invalid="ignore", over="ignore")  # a picture may hold infinities and NaN, as a texture may
 def sample(picture: Array, how: TextureTransform, dims: Dims, dtype: DataType) -> Array:
     """`TextureConverter.to_tensor` for an array: the tensor's values, in its layout and dtype."""
+    elements = np.empty(shape_of(how.layout, dims, None), np.float32)
+    if not _by_kernel(picture, elements, how, dims):
+        order = [_PICTURE.index(axis) for axis in axes_of(how.layout, 3)]
+        elements = _by_numpy(picture, how, dims).transpose(order)
+    if dtype in WHOLE_RANGES:
+        low, high = WHOLE_RANGES[dtype]
+        whole = np.rint(elements * 255 + low)
+        elements = np.where(whole > low, np.minimum(whole, high), low)  # low stands for NaN, too
+    return np.ascontiguousarray(elements, dtype.numpy)
+
+
+def _by_kernel(picture: Array, elements: Array, how: TextureTransform, dims: Dims) -> bool:
+    """Whether a compiled kernel has filled the elements of a tensor."""
+    if is_filtered(how):
+        return False
+    params = sampling_params(how, (picture.shape[1], picture.shape[0]), 1, dims, DataType.FLOAT32)
+    return picture_sampler()(picture, elements, params)
+
+
+def _by_numpy(picture: Array, how: TextureTransform, dims: Dims) -> Array:
+    """The elements, height x width x channels."""
     channels, height, width = dims
     size = (picture.shape[1], picture.shape[0])
     left, top, wide, high = how.place(size, height, width).box
@@ -58,16 +80,11 @@ def sample(picture: Array, how: TextureTransform, dims: Dims, dtype: DataType) -
     box = colors[top : top + high, left : left + wide]
     box[..., :3], box[..., 3] = 0, 1  # GL fills missing channels like this
     box[..., : inner.shape[2]] = inner
-    result = _converted(colors, how.color_conversion)[..., how.channels_of(channels)]
+    result: Array = _converted(colors, how.color_conversion)[..., how.channels_of(channels)]
     mean, std = map(how.each, how.normalization())
     result -= np.array(mean[:channels], np.float32)
     result *= np.array([1 / s for s in std[:channels]], np.float32)
-    if dtype in WHOLE_RANGES:
-        low, high = WHOLE_RANGES[dtype]
-        whole = np.rint(result * 255 + low)
-        result = np.where(whole > low, np.minimum(whole, high), low)  # low stands for NaN, too
-    result = result.astype(dtype.numpy, copy=False)
-    return np.ascontiguousarray(result.transpose([_PICTURE.index(axis) for axis in axes_of(how.layout, 3)]))
+    return result
 
 
 def _filtered(picture: Array, how: TextureTransform, size: tuple[int, int], dims: Dims) -> Array:

@@ -137,6 +137,13 @@ ROI = Fields(
     "x regions pictures out",
     "scale error count channels height width out_height out_width samples is_half_pixel",
 )
+# `matrix` is the address of float64 numbers, `colors` of float32. Behind come channels of the picture, one for each of
+# the tensor.
+SAMPLE = Fields(
+    "x out",
+    "matrix colors height width channels row_step column_step channel_step left top wide high is_linear has_depth"
+    " out_width out_channels out_row_step out_column_step out_channel_step",
+)
 # then the dims of the rows, and the strides of cos and of sin along them
 ROTARY = Fields("x cos sin out", "size interleaved by_pair rank")
 SOFTMAX = Fields("x out", "size inner takes_logarithm outer")
