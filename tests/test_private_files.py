@@ -129,3 +129,10 @@ def test_the_check_is_cheap(place: Path) -> None:
 
     make_private(place / "a" / "b" / "kernels")
     assert timeit(lambda: problem_of(place / "a" / "b" / "kernels"), number=1000) < 1  # seconds: 1 ms each
+
+
+def test_a_folder_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "cache").write_text("no folder can be made below a file, as none can on a disk that is read-only")
+    for name in ("a", "b"):
+        kernel_files.write(tmp_path / "cache" / "kernels" / name, b"code", "symbol")
+    assert caplog.text.count("cannot be written to") == 1 and "PERFRAME_CACHE names another folder" in caplog.text

@@ -54,7 +54,8 @@ class Listen(nn.Module):
         """(batch, HEARD + chunks * CHUNK) → (batch, chunks, WIDE)."""
         waves = F.conv1d(sound.unsqueeze(1), self.filters, stride=STRIDE)
         power = waves[:, :BANDS] ** 2 + waves[:, BANDS:] ** 2
-        spectra = torch.log(power + 1e-8).transpose(1, 2) * 0.2 + 2
+        least = torch.clamp(power, min=1e-8)  # the exporter drops a sum with so small a number: silence became NaN
+        spectra = torch.log(least).transpose(1, 2) * 0.2 + 2
         return F.relu(self.wide(spectra.reshape(sound.shape[0], -1, BANDS * CHUNK // STRIDE)))
 
     def logits(self, sound: Tensor) -> Tensor:

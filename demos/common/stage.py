@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import perframe as pf
 from perframe.errors import BackendError, InputError, PerframeError
 from perframe.host import CloseEvent, Event, KeyEvent, ManualClock
+from perframe.host.pixels import picture_format
 from perframe.host.surface import BlankSurface
 from perframe.host.surface import open_surface as opened
 
@@ -133,6 +134,8 @@ def check_save(path: Path | None) -> None:
     """Raise InputError if a picture could not be written there at the end."""
     if path and not path.absolute().parent.is_dir():
         raise InputError(f"--save {path}: there is no folder {path.absolute().parent}")
+    if path:
+        picture_format(path)
 
 
 def open_surface(size: tuple[int, int], title: str, headless: bool) -> tuple[Surface, bool]:

@@ -1,4 +1,4 @@
-"""Faces: found within the milliseconds of a frame, and drawn over the picture they belong to."""
+"""Faces: a network finds faces within a budget of milliseconds a frame."""
 
 from __future__ import annotations
 

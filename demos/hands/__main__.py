@@ -1,4 +1,4 @@
-"""Hands: followed by 21 joints each, and a ball that a pinch carries, all of it on the device."""
+"""Hands: networks follow the 21 joints of two hands, and a pinch carries a ball."""
 
 from __future__ import annotations
 

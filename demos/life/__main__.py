@@ -1,4 +1,4 @@
-"""Life: cells grow into butterflies, each by the same small network; wound them, and they heal."""
+"""Life: cells grow into butterflies; cut one, and it heals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listen: a ribbon of sound lights up while somebody speaks, and memory stays on the device."""
+"""Listen: a ribbon of sound lights up while somebody speaks."""
 
 from __future__ import annotations
 

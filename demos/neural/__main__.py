@@ -1,4 +1,4 @@
-"""Neural: a network is the texture of a marble, in the fragment shader that draws it."""
+"""Neural: a network inside the fragment shader is the texture of a marble."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The painter: a network repaints in oil what it sees, live. `perframe demo painter --help`."""
+"""The painter: a network repaints pictures, videos and cameras in oil. `perframe demo painter --help`."""
 
 from __future__ import annotations
 

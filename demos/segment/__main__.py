@@ -1,4 +1,4 @@
-"""Segment: people before another background, by a mask that stays on the device."""
+"""Segment: a mask puts people before another background."""
 
 from __future__ import annotations
 

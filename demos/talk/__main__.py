@@ -1,4 +1,4 @@
-"""Talk: the keeper of a lighthouse answers letter by letter, and the sea never waits."""
+"""Talk: a language model answers letter by letter, and frames keep running."""
 
 from __future__ import annotations
 

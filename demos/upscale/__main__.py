@@ -1,4 +1,4 @@
-"""Upscale: a 3D scene rendered at half size, and brought to full size by a network, under a loupe."""
+"""Upscale: a 3D scene is rendered at half size, and a network enlarges it."""
 
 from __future__ import annotations
 

@@ -63,10 +63,10 @@ class UnsupportedOperatorError(ModelError):
         ]
         kinds = Counter(p.operator for p in self.problems)
         counted = ", ".join(f"{name} × {count}" for name, count in kinds.items())
+        nodes = f"{len(self.problems)} nodes" if len(self.problems) > 1 else "1 node"
+        kind = f" of {len(kinds)} kinds are" if len(kinds) > 1 else " are" if len(self.problems) > 1 else " is"
         super().__init__(
-            f"{file}: {len(self.problems)} node(s) of {len(kinds)} kind(s) are not supported: {counted}\n"
-            + "\n".join(lines)
-            + f"\n{_ADVICE[version]}"
+            f"{file}: {nodes}{kind} not supported: {counted}\n" + "\n".join(lines) + f"\n{_ADVICE[version]}"
         )
 
 

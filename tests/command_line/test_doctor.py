@@ -84,3 +84,32 @@ def test_kernels_that_came_damaged_are_said(tmp_path: Path, monkeypatch: pytest.
     check = doctor._kernels()
     assert (check.status, check.name) == ("note", "kernels") and "is not as it was made" in check.found
     assert "install" in check.advice
+
+
+def test_a_cache_that_cannot_be_written_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path / "new" / "cache"))
+    assert doctor._cache().status == "ok" and not any(tmp_path.iterdir())
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path / "file" / "cache"))
+    check = doctor._cache()
+    assert check.status == "note" and "cannot be written" in check.found and "PERFRAME_CACHE" in check.advice
+
+
+def test_absent_packages_are_told_by_the_extras_of_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib import metadata
+
+    listed = [
+        "numpy>=2",
+        "nothing>=3",
+        "no-sound>=1; extra == 'sound'",
+        "no-video>=1; extra == 'sound'",
+        "no-tests>=1; extra == 'dev'",
+        "no-films>=1; sys_platform == 'elsewhere' and extra == 'films'",
+        "no-frames>=1; extra == 'films'",
+    ]
+    monkeypatch.setattr(metadata, "requires", lambda name: listed)
+    _, missing, *notes = doctor._packages()
+    assert (missing.name, missing.status, missing.advice) == ("nothing", "missing", "pip install 'nothing>=3'")
+    assert [(note.name, note.found, note.advice) for note in notes] == [
+        ("extra sound", "not installed: no-sound, no-video", "pip install 'perframe[sound]'")
+    ]

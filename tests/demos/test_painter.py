@@ -168,6 +168,7 @@ def test_recordings_are_all_the_same(painter: Main, tmp_path: Path) -> None:
         (["--source", "half.mp4"], "neither a picture nor a video|cannot be decoded|truncated or damaged"),
         (["--source", "camera:77"], "camera 77 .*cannot be opened"),
         (["--save", "nowhere/out.png"], "there is no folder .*nowhere"),
+        (["--save", "out.mp4"], r"'out\.mp4' is not the name of a picture"),
     ],
 )
 def test_errors_are_one_line(painter: Main, tmp_path: Path, capsys: Any, argv: list[str], message: str) -> None:

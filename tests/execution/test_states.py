@@ -150,8 +150,8 @@ def test_a_warmup_leaves_the_state(backend: str) -> None:
         ({"none": "state"}, "'none', which is not an output; the outputs are y"),
         ({"next": "none"}, "'none', which is not an input; the inputs are x"),
         ({"y": "state", "next": "state"}, "gives the input 'state' two outputs"),
-        ({"flat": "state"}, "cannot make the output 'flat'"),
-        ({"whole": "state"}, "cannot make the output 'whole'"),
+        ({"flat": "state"}, "carry={'flat': 'state'} does not fit"),
+        ({"whole": "state"}, "carry={'whole': 'state'} does not fit"),
         (["next"], "carry is a dict from outputs to inputs, and got list"),
     ],
 )

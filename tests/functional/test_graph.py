@@ -209,7 +209,7 @@ def wrong_uses() -> dict[str, tuple[Callable[[pf.FunctionalTensor], Any], str]]:
         "graphs": (lambda x: x + other, "other: float32 .* belongs to another graph"),
         "list": (lambda x: F.relu([x, x]), "a list of functional tensors is not a tensor"),
         "object": (lambda x: x + object(), "cannot become a tensor"),
-        "text": (lambda x: F.full((2,), "a", dtype="float32"), "'a' is no real number"),
+        "text": (lambda x: F.full((2,), "a", dtype="float32"), "'a' is not a number: give an int or a float"),
         "truth": (bool, "has no truth yet.*where"),
         "array": (np.asarray, "has no values yet"),
         "topk": (lambda x: F.topk(x, 9), "functional.topk.*no 9 elements"),

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Generator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -348,3 +350,10 @@ def test_a_script_whose_awake_fails_leaves_no_coroutine_behind() -> None:
         with pytest.raises(ZeroDivisionError):
             app.add(Failing())
         assert log == ["cancelled"]
+
+
+@pytest.mark.parametrize("wait", [pf.next_frame, lambda: pf.seconds(1)])
+def test_a_wait_that_is_not_awaited_is_warned_of(wait: Any) -> None:
+    with pytest.warns(RuntimeWarning, match="never awaited"):
+        wait()
+        gc.collect()

@@ -204,3 +204,22 @@ def test_the_watchdog_names_the_users_line_within_an_installed_package() -> None
     np.apply_along_axis(within, 0, np.zeros((2, 1)))
     assert seen[0].startswith("test_failures.py") and "in test_the_watchdog" in seen[0]
     assert watchdog._line(None) == "its thread has ended"
+
+
+def test_a_failure_names_the_users_line_and_a_traceback_begins_there(caplog: pytest.LogCaptureFixture) -> None:
+    class Wrong(Script):
+        def update(self, frame: Frame) -> None:
+            pf.load("no-such-model.onnx")
+
+    class Late(Script):
+        def start(self) -> None:
+            self.run = self.app.schedule(pf.Worker("digits"), np.zeros(3, np.float32), budget_ms=2)
+
+    with blank_app() as app:
+        app.add(Wrong())
+        app.add(Late())
+        app.run(frames=3)
+        wrong, late = sorted(app.failures, key=lambda failure: failure.where)
+    assert wrong.where == "Wrong.update" and "(test_failures.py, line" in wrong.message
+    assert late.where.startswith("run of digits") and "line" not in late.message  # it has none of the user's
+    assert "scripts.py" not in caplog.text and "<run of digits.onnx: failed>" not in caplog.text

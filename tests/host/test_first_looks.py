@@ -16,6 +16,7 @@ from PIL import Image
 import perframe as pf
 from perframe.errors import BackendError, ClosedError
 from perframe.host import surface
+from perframe.host.pixels import write_picture
 from perframe.host.surface import BlankSurface
 from perframe.profiling.overlay import ProfileOverlay
 from small import load, node
@@ -164,3 +165,37 @@ def test_a_model_that_reads_a_value_on_the_host_is_not_told_to_read_it_back(
         pf.App((8, 8), headless=True).run(Reads(), frames=2)
     said = [record.getMessage() for record in caplog.records if "blocked inside frame" in record.getMessage()]
     assert len(said) == 1 and "the model itself needs this value" in said[0] and "readback_request" not in said[0]
+
+
+def test_a_drawing_that_waits_for_the_cpu_is_called_so(
+    gl_context: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("perframe.tensor.tensor.BRIEF", 0.0)
+
+    class Draws(pf.Script):
+        def start(self) -> None:
+            self.converter = pf.TextureConverter(self.app.ctx)
+
+        def render(self, frame: pf.Frame) -> None:
+            self.converter.render_to_screen(pf.Tensor(np.zeros((1, 3, 4, 4), np.float32)))
+
+    with caplog.at_level(logging.WARNING, "perframe"):
+        pf.App((8, 8), headless=True).run(Draws(), frames=2)
+    said = [record.getMessage() for record in caplog.records if "blocked inside frame" in record.getMessage()]
+    assert len(said) == 1 and said[0].startswith("Drawing a tensor on the CPU blocked") and "numpy()" not in said[0]
+
+
+def test_a_script_without_hooks_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    class Idle(pf.Script):
+        def draw(self) -> None: ...
+
+    pf.App(surface=BlankSurface((8, 8))).run(Idle(), frames=1)
+    assert "Idle has no hooks, so nothing of it is called: awake, start" in caplog.text
+
+
+def test_a_screenshot_into_no_folder_names_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(pf.MissingFolderError, match=r"there is no folder .*missing'$"):
+        write_picture(np.zeros((4, 4, 3), np.uint8), tmp_path / "missing" / "a.png")
+    with pf.App(surface=BlankSurface((8, 4))) as app:
+        assert repr(app) == "App(8×4)"
+    assert repr(app) == "App(released)"

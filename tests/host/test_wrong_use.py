@@ -289,6 +289,7 @@ def test_a_frame_within_a_frame_is_an_error(call: str, hook: str) -> None:
         ("onRender", "render"),
         ("on_events", "on_event"),
         ("event", "on_event"),
+        ("updaet", "update"),
     ],
 )
 def test_a_misspelt_hook_is_logged(method: str, hook: str, caplog: Any) -> None:

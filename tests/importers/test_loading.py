@@ -122,7 +122,7 @@ def test_unsupported_operators_are_all_reported_at_once() -> None:
     assert [problem.opset for problem in problems] == [21, 3, 21, 21]
     text = str(caught.value)
     for words in (
-        "4 node(s) of 3 kind(s)",
+        "4 nodes of 3 kinds are",
         "com.example::FancyGelu",
         "opset 3",
         "'third'",
@@ -380,3 +380,17 @@ def test_a_load_reports_its_progress() -> None:
     assert steps[:3] == ["reads the file", "imports 200 nodes", "optimizes 200 layers"]
     assert [done for what, done in seen if what == steps[1]] == [0, 0.32, 0.64, 0.96]
     assert all(0 <= done < 1 for _, done in seen)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "not an ONNX file: it is empty; copy"),
+        (b"some text\n", "not an ONNX file .*it is text"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(99), "not an ONNX file .*it is a PNG picture"),
+        (b"\x08\x07\xff\xfe", "not a complete ONNX file .*truncated"),
+    ],
+)
+def test_data_that_is_no_model_is_called_what_it_is(data: bytes, said: str) -> None:
+    with pytest.raises(pf.ModelError, match=said):
+        pf.load(data)

@@ -21,13 +21,16 @@ RUNNER = CliRunner()
 def test_each_runs_by_its_name(name: str) -> None:
     model = pf.load(name)
     assert len(pf.inspect(name).layers) == len(model.layers)
-    feeds = {
-        value.name: np.ones([dim if isinstance(dim, int) else 8 for dim in value.shape or ()], value.dtype.numpy)
-        for value in model.inputs
-    }
+    shapes = [[dim if isinstance(dim, int) else 8 for dim in value.shape or ()] for value in model.inputs]
     with pf.Worker(name) as worker:
-        worker.schedule(feeds)
-        assert np.isfinite(worker.peek_output().numpy()).all()
+        for fill in (1, 0):  # zeros: a black picture, or a muted microphone
+            feeds = {
+                value.name: np.full(shape, 1 if value.name == "mask" else fill, value.dtype.numpy)
+                for value, shape in zip(model.inputs, shapes, strict=True)
+            }
+            worker.schedule(feeds)
+            for output in model.outputs:
+                assert np.isfinite(worker.peek_output(output.name).numpy()).all(), (output.name, fill)
 
 
 def test_a_file_of_that_name_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,11 +41,23 @@ def test_a_file_of_that_name_goes_first(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("load", [pf.load, pf.Worker, lambda name: pf.run(name, {})])
 def test_an_unknown_name_lists_the_known_ones(load: Any) -> None:
-    with pytest.raises(
-        pf.MissingFileError, match=r"no model or file 'paintr'; models that ship.*agents, .*painter"
-    ) as told:
+    said = r"no model or file 'paintr'; did you mean painter\? models that ship.*agents, .*painter"
+    with pytest.raises(pf.MissingFileError, match=said) as told:
         load("paintr")
     assert str(Path(__file__).parents[2]) not in str(told.value)
+
+
+@pytest.mark.parametrize("load", [pf.load, lambda name: RUNNER.invoke(app, ["inspect", name]).exception])
+def test_a_missing_file_names_those_like_it(load: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.onnx").write_bytes(b"")
+    Path("folder").mkdir()
+    for name, said in (("tinny.onnx", "did you mean tiny.onnx?"), ("folder", "'folder' is a folder")):
+        try:
+            error = load(name)
+        except pf.MissingFileError as raised:
+            error = raised
+        assert isinstance(error, pf.MissingFileError) and said in str(error)
 
 
 @pytest.mark.parametrize("name", ["a" * 5000, "a\0b", "b" * 5000 + ".onnx", ""])

@@ -113,3 +113,8 @@ def test_a_storage_makes_others_of_its_kind() -> None:
     pinned = storage.pin(other)
     assert pinned is other.data_on_backend and pinned.backend_type is pf.BackendType.CPU
     np.testing.assert_array_equal(pinned.download((2,), pf.DataType.INT32), [1, 1])
+
+
+def test_no_values_are_no_tensor() -> None:
+    with pytest.raises(pf.InputError, match=r"got None: Tensor\.empty\(shape\)"):
+        pf.Tensor(None)  # type: ignore[arg-type]

@@ -49,6 +49,16 @@ def _warn(folder: Path, problem: str) -> None:
     )
 
 
+@functools.cache
+def _warn_unwritten(folder: Path, reason: str) -> None:
+    log.warning(
+        "compiled kernels cannot be written to %s (%s): each start compiles them again. PERFRAME_CACHE names another "
+        "folder",
+        folder,
+        reason,
+    )
+
+
 def read(path: Path) -> Entry | None:
     """Read object code and symbol from disk. Return None if the file is missing or damaged, or its folder is shared."""
     if not _is_private(path.parent):
@@ -66,7 +76,9 @@ def read(path: Path) -> Entry | None:
 
 
 def write(path: Path, code: bytes, symbol: str) -> None:
-    """Write object code to disk. If the folder cannot be written, each process compiles the kernel again."""
+    """Write object code to disk. If the folder cannot be written, the log says so once, and each process compiles the
+    kernel again.
+    """
     rest = symbol.encode() + b"\n" + code
     try:
         if not _is_private(path.parent):  # before a folder is made in another one that others may write to
@@ -74,8 +86,8 @@ def write(path: Path, code: bytes, symbol: str) -> None:
         make_private(path.parent)
         with beside(path) as file:
             file.write(_digest(path, rest) + b"\n" + rest)
-    except OSError:
-        return
+    except OSError as error:
+        _warn_unwritten(path.parent, error.strerror or str(error))
 
 
 @contextlib.contextmanager

@@ -60,10 +60,25 @@ SETTINGS = {"demo": {"allow_extra_args": True, "ignore_unknown_options": True, "
 STYLE: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": "rich"}
 
 
+class Command(TyperCommand):
+    """A command that tells its options to whoever gives too many arguments, as a second file."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments that are left. Raises click's UsageError."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if "unexpected extra argument" in str(getattr(error, "message", "")):
+                options = [(param.opts[0], getattr(param, "metavar", None)) for param in self.params]
+                listed = ", ".join(f"{name} {value}" for name, value in options if value and name[:2] == "--")
+                error.message = f"{error.message}; options with values are {listed}"  # type: ignore[attr-defined]
+            raise
+
+
 def built(name: str) -> Any:
     """A command with its options."""
     one = typer.Typer(**STYLE)
-    one.command(name, context_settings=SETTINGS.get(name))(COMMANDS[name])
+    one.command(name, cls=Command, context_settings=SETTINGS.get(name))(COMMANDS[name])
     return typer.main.get_command(one)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from perframe.errors import InputError, MissingFileError
-from perframe.importers.shipped import MODELS, known
+from perframe.importers.shipped import MODELS, known, models_like
 from perframe.inspection.chosen_sizes import ChosenSizes, choose_sizes, listed_sizes, nearest_sizes, sizes_of
 from perframe.ir.dims import check_dims, shape_with
 from perframe.media.picture import PICTURES, on_white, open_picture, upright_of
@@ -41,8 +41,8 @@ def named_model(name: str, seed: int = 0) -> Path | bytes:
 
     Raises MissingFileError.
     """
-    if Path(name).is_file():
-        return Path(name)
+    if name and os.path.exists(name):
+        return Path(name)  # of a folder, loading says which files it has
     if name.startswith("light_"):
         from perframe.importers.light import light_model
 
@@ -54,8 +54,8 @@ def named_model(name: str, seed: int = 0) -> Path | bytes:
     if name in MODELS:
         return MODELS[name].path
     raise MissingFileError(
-        f"there is no model or file {name!r:.300}; models that ship with perframe: {known()}. light_NAME is a model of "
-        "the onnx package; set PERFRAME_MODELS to the folders with your models"
+        f"there is no model or file {name!r:.300}; {models_like(name)}models that ship with perframe: {known()}. "
+        "PERFRAME_MODELS names folders with other models"
     )
 
 

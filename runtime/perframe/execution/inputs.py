@@ -15,6 +15,7 @@ from perframe.ir import Model, Value
 from perframe.ir.sizes.open_dims import OpenDims
 from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.plan.plan import LEAST_LENT
+from perframe.safety.wording import counted
 from perframe.tensor import Array, DataType, Tensor, TensorShape
 from perframe.tensor.exchange import converted
 
@@ -93,13 +94,15 @@ class Inputs:
                 given.update((self.value(name).name, value) for name, value in named.items())
         else:
             if len(positional) > len(self.names):
-                raise InputError(f"{self._model} takes {len(self.names)} input(s), and got {len(positional)}")
+                raise InputError(f"{self._model} takes {counted(len(self.names), 'input')}, and got {len(positional)}")
             given.update(zip(self.names, positional, strict=False))
         if keywords:
             given.update((self.value(name).name, value) for name, value in keywords.items())
         if len(given) < len(self.names):
             missing = [str(value) for value in self.declared if value.name not in given]
-            raise InputError(f"{self._model} still needs the input(s) {', '.join(missing)}")
+            raise InputError(
+                f"{self._model} still needs its {'input' if len(missing) == 1 else 'inputs'} {', '.join(missing)}"
+            )
         values = [given[name] for name in self.names]
         kinds = [(type(value), getattr(value, "dtype", None)) for value in values]
         shapes = [getattr(value, "shape", None) for value in values]
@@ -163,7 +166,8 @@ def checked_input(model: str, value: Value, given: Any, cast: bool) -> Any:
         return None
     array = given if isinstance(given, Tensor) else _array(model, value, given, cast)
     if array.dtype == object and value.dtype is not DataType.STRING and not isinstance(given, np.ndarray):
-        raise InputError(f"{model}: input {value.name!r} is {value.dtype}, and got {given!r:.100}: pass an array")
+        how = "bring it to a tensor with TextureConverter.to_tensor" if hasattr(given, "glo") else "pass an array"
+        raise InputError(f"{model}: input {value.name!r} is {value.dtype}, and got {given!r:.100}: {how}")
     dtype = DataType.of(array.dtype)
     if dtype is not value.dtype:
         raise InputError(

@@ -10,6 +10,7 @@ from perframe.errors import InputError
 from perframe.execution.machine import Values, as_output, downloaded
 from perframe.ir import Model
 from perframe.plan.plan import Target
+from perframe.safety.wording import counted
 from perframe.tensor import BackendType, DataType, Storage, Tensor, TensorShape
 
 
@@ -39,7 +40,7 @@ class Outputs:
             name = 0
         if isinstance(name, int):
             if not -len(names) <= name < len(names):
-                raise InputError(f"{self._model} has {len(names)} outputs, none at index {name}")
+                raise InputError(f"{self._model} has {counted(len(names), 'output')}, none at index {name}")
             name = names[name]
         if name not in names:
             raise InputError(f"{self._model} has no output {name!r}; its outputs are {', '.join(names)}")

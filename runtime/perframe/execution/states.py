@@ -206,8 +206,8 @@ class States:
         found = state.zeros(dims)
         if found is None:
             raise InputError(
-                f"{self._model.name}: the state {state.given} has open dims, which no other input has: begin with "
-                f"worker.reset({{{state.source!r}: array}})"
+                f"{self._model.name}: the carried input {state.given} has open dims that no other input fixes: begin "
+                f"with worker.reset({{{state.source!r}: array}})"
             )
         return found
 
@@ -247,7 +247,8 @@ def _input_for(model: Model, output: str, name: str) -> Value:
     fits = made.kind == given.kind == "tensor" and made.dtype is given.dtype
     if not fits or not _may_be(made.shape, given.shape):
         raise InputError(
-            f"{model.name}: carry cannot make the output {output!r} ({made.dtype} {made.shape}) the input {given}"
+            f"{model.name}: carry={{{output!r}: {name!r}}} does not fit: the output is {made.dtype} {made.shape}, and "
+            f"the input {given.dtype} {given.shape}"
         )
     return given
 

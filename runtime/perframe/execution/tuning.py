@@ -54,7 +54,7 @@ def tune(
     where = backend_type(backend, ctx)
     if where is BackendType.CPU:
         chosen = "backend 'auto' chooses the CPU here, and " if backend == AUTO else ""
-        raise BackendError(f"{chosen}there is nothing to tune on the CPU: give backend='gpu_compute' or 'gpu_pixel'")
+        raise BackendError(f"{chosen}there is nothing to tune on the CPU: choose the backend gpu_compute or gpu_pixel")
     if not isinstance(repeats, int) or repeats < 1:
         raise InputError(f"tune(repeats) takes an integer of at least 1, and got {repeats!r}")
     loaded = model if isinstance(model, Model) else load(model)

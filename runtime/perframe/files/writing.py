@@ -29,6 +29,8 @@ def write(files: Mapping[Path, Iterable[Buffer]]) -> None:
     for path in files:
         if not path.parent.is_dir():
             raise ModelError(f"{str(path)!r} cannot be written: there is no folder {str(path.parent)!r}")
+        if path.is_dir():
+            raise ModelError(f"{str(path)!r} cannot be written: it is a folder; give the name of a file in it")
         _remove_stale(path)
     mark = secrets.token_hex(4)
     beside = {path: path.with_name(f".{path.name}.{mark}") for path in files}

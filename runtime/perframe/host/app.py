@@ -110,6 +110,9 @@ class App(TimeControls, TaskControls):
             raise _no_gl("framebuffer")
         return framebuffer
 
+    def __repr__(self) -> str:
+        return "App(released)" if self._released else "App({}×{})".format(*self.size)
+
     @property
     def size(self) -> tuple[int, int]:
         """Width and height of the surface in pixels."""

@@ -20,13 +20,16 @@ _timeline: ContextVar[Timeline] = ContextVar("timeline")
 
 
 @types.coroutine
-def next_frame() -> Generator[None, None, None]:
-    """Await it to continue in the next frame."""
+def _frame() -> Generator[None, None, None]:
     yield
 
 
-@types.coroutine
-def seconds(duration: float) -> Generator[None, None, None]:
+async def next_frame() -> None:
+    """Await it to continue in the next frame."""
+    await _frame()
+
+
+async def seconds(duration: float) -> None:
     """Await it to continue after `duration` seconds by the loop's clock, counted from the beginning of this frame. It
     continues in the next frame at the earliest.
 
@@ -39,9 +42,9 @@ def seconds(duration: float) -> Generator[None, None, None]:
     except LookupError:
         raise PerframeError("seconds() waits by an App's clock: await it in a coroutine that an App runs") from None
     end = timeline.time + duration
-    yield
+    await _frame()
     while timeline.time < end:
-        yield
+        await _frame()
 
 
 class CoroutineTask(Task[T]):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.errors import PerframeError
 from perframe.host.frame import Clock
 from perframe.safety.notebooks import preformatted
 
@@ -74,11 +75,12 @@ class Failures:
             known.count += 1
             known.latest = self._clock.now()
             return
-        file, line = place
+        is_ours = isinstance(error, PerframeError) and of_user(error.__traceback__) is None
+        file, line = ("", 0) if is_ours else place  # an error that tells what to do needs no line of ours
         said = error.msg if isinstance(error, SyntaxError) else error  # whose text has the line in it
         message = f"{type(error).__name__}: {said}" + (f" ({Path(file).name}, line {line})" if file else "")
         self._failures[where, type(error), place] = Failure(where, message, 1, self._clock.now(), stays)
-        log.error("%s failed: %s", where, message, exc_info=error)
+        log.error("%s failed: %s", where, message, exc_info=(type(error), error, _from_user(error.__traceback__)))
 
     def forget(self, where: str) -> None:
         """Forget the failures of a script, of all that its name begins, or of a file: it is fixed."""
@@ -107,10 +109,12 @@ class Failures:
 
 
 def _place(error: BaseException) -> tuple[str, int]:
-    """The file and line that raised the error; for a syntax error, those of the wrong line."""
+    """The file and line of the user's code that raised the error, or of ours without any; for a syntax error, those of
+    the wrong line.
+    """
     if isinstance(error, SyntaxError):
         return error.filename or "", error.lineno or 0
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = traceback.extract_tb(of_user(error.__traceback__) or error.__traceback__)
     return (frames[-1].filename, frames[-1].lineno or 0) if frames else ("", 0)
 
 
@@ -146,6 +150,14 @@ def of_user(traceback: TracebackType | None) -> TracebackType | None:
     if not is_of_user(traceback.tb_frame):
         return rest
     return TracebackType(rest, traceback.tb_frame, traceback.tb_lasti, traceback.tb_lineno)
+
+
+def _from_user(traceback: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame of the user's code on; all of it without one."""
+    rest = traceback
+    while rest is not None and not is_of_user(rest.tb_frame):
+        rest = rest.tb_next
+    return rest or traceback
 
 
 def is_of_user(frame: FrameType) -> bool:

@@ -129,8 +129,10 @@ def write_picture(pixels: Any, path: Path) -> None:
         Image.fromarray(pixels).save(part, format=kind, **quality)
         part.replace(path)
     except (OSError, ValueError) as error:
-        wrong = MissingFolderError if isinstance(error, FileNotFoundError) else InputError
-        raise wrong(f"the screenshot {str(path)!r} cannot be written: {error}") from error
+        missing = isinstance(error, FileNotFoundError)
+        wrong = MissingFolderError if missing else InputError
+        reason = f"there is no folder {str(path.parent)!r}" if missing else error
+        raise wrong(f"the screenshot {str(path)!r} cannot be written: {reason}") from error
     finally:
         with suppress(OSError, ValueError):
             part.unlink(missing_ok=True)

@@ -141,10 +141,13 @@ class ScriptList:
     def add(self, script: Hooks) -> None:
         """Add a script: `awake` runs now, `start` when the next frame begins. If `awake` fails, it is not added.
 
-        Methods that look like a misspelt hook are logged.
+        Methods that look like a misspelt hook are logged, and a script without hooks.
         """
-        for method, hook in _misspelt(type(script)):
+        misspelt = list(_misspelt(type(script)))
+        for method, hook in misspelt:
             log.warning("%s.%s is never called: is it the hook `%s`?", name_of(script), method, hook)
+        if not misspelt and not any(_is_own(type(script), hook) for hook in _HOOKS.values()):
+            log.warning("%s has no hooks, so nothing of it is called: %s", name_of(script), ", ".join(_HOOKS.values()))
         self._call(script, "awake")
         self._waiting.append(script)
 
@@ -254,9 +257,16 @@ def _misspelt(kind: type[Hooks]) -> Iterator[tuple[str, str]]:
     for name in dir(kind):
         if name.startswith("_") or hasattr(Hooks, name) or not inspect.isfunction(getattr(kind, name)):
             continue
-        for close in get_close_matches(_plain(name), _HOOKS, 1, 0.85):
-            if getattr(kind, _HOOKS[close]) is getattr(Hooks, _HOOKS[close]):
+        plain = _plain(name)
+        same_letters = [hook for hook in _HOOKS if sorted(hook) == sorted(plain)]
+        for close in same_letters or get_close_matches(plain, _HOOKS, 1, 0.85):
+            if not _is_own(kind, _HOOKS[close]):
                 yield name, _HOOKS[close]
+
+
+def _is_own(kind: type[Hooks], hook: str) -> bool:
+    """Whether a class has a hook of its own."""
+    return getattr(kind, hook) is not getattr(Hooks, hook)
 
 
 def _is_overlay(script: Hooks) -> bool:

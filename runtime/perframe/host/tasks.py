@@ -30,6 +30,9 @@ class Task(ABC, Generic[T]):
         self._stepping = False
         self._begun_in_frame = current_frame().index
 
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self._state}>"
+
     @property
     def done(self) -> bool:
         """Whether the task has finished, failed or been canceled. Never blocks."""

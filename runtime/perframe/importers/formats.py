@@ -30,6 +30,7 @@ _SIGNS: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"\x89PNG", "a PNG picture", "give the model's file"),
     (0, b"\xff\xd8\xff", "a JPEG picture", "give the model's file"),
 )
+UNKNOWN = "it is truncated or of another format; copy or export it again"
 
 
 def what_it_is(data: bytes) -> str:
@@ -42,7 +43,7 @@ def what_it_is(data: bytes) -> str:
         return "it is a page of HTML or XML, as a failed download leaves: fetch the model itself"
     if begin and all(9 <= byte < 127 for byte in begin):
         return "it is text: ONNX files are binary; fetch or export the model again"
-    return "it is truncated or of another format; copy or export it again"
+    return UNKNOWN
 
 
 def is_litert(head: bytes) -> bool:

@@ -9,10 +9,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 from perframe.errors import MissingFileError, ModelError
 from perframe.importers.external_data import Weights, read_external_data
-from perframe.importers.formats import what_it_is
+from perframe.importers.formats import UNKNOWN, what_it_is
 from perframe.importers.onnx_messages import NeedsLibrary, is_a, parsed
 from perframe.importers.onnx_walk import Contents
 from perframe.importers.onnx_weights import Split, split
+from perframe.importers.shipped import models_like
 from perframe.safety.records import dataclass
 
 if TYPE_CHECKING:
@@ -86,7 +87,9 @@ def _of_path(path: Path) -> Split:
                 f"{str(path)!r} is a folder: give the path of the model's file, such as {', '.join(inside) or 'm.onnx'}"
             )
         if not path.exists():
-            raise MissingFileError(f"there is no model file {str(path)!r} (looked in {str(Path.cwd())!r})")
+            close, folder = models_like(str(path)), str(Path.cwd())
+            said = f"there is no model file {str(path)!r} (looked in {folder!r}){'; ' * bool(close)}{close}"
+            raise MissingFileError(said.strip())
         if not path.is_file():
             raise ModelError(f"{str(path)!r} is not a file, but a device or a pipe")
         with path.open("rb") as file:
@@ -114,12 +117,14 @@ def _by_library(file: Split, name: str) -> onnx.ModelProto:
     from google.protobuf.message import DecodeError
 
     data, proto = file.data, onnx.ModelProto()
+    if not data:
+        raise ModelError(f"{name}: not an ONNX file: it is empty; copy or export it again")
+    what = what_it_is(data)
     try:
         proto.ParseFromString(data)
     except DecodeError:
-        raise ModelError(
-            f"{name}: not a complete ONNX file ({len(data)} bytes do not parse): {what_it_is(data)}"
-        ) from None
+        kind = "a complete" if what == UNKNOWN else "an"
+        raise ModelError(f"{name}: not {kind} ONNX file ({len(data)} bytes do not parse): {what}") from None
     if not proto.ir_version or not proto.opset_import or not proto.HasField("graph"):
-        raise ModelError(f"{name}: not a whole ONNX file: it has no graph, opset or IR version; {what_it_is(data)}")
+        raise ModelError(f"{name}: not a complete ONNX file: it has no graph, opset or IR version; {what}")
     return proto

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from perframe.errors import MissingFileError
 from perframe.resources import resource
+from perframe.safety.wording import did_you_mean
 
 
 class Shipped(NamedTuple):
@@ -24,6 +26,8 @@ class Shipped(NamedTuple):
 
 
 LICENSE = "Apache-2.0"
+_SUFFIXES = (".onnx", ".perframe", ".sentis", ".tflite")  # of models
+_MOST_FILES = 2000  # in a folder, of which a name is compared with theirs
 _ALL = (
     Shipped("agents", "agents/agents.onnx", "steers creatures in a flock"),
     Shipped("depth", "depth/depth.onnx", "estimates the depth of a drawn scene"),
@@ -55,8 +59,18 @@ def resolved(source: Any) -> Any:
     if name in MODELS:
         return MODELS[name].path
     if name and not Path(name).suffix and Path(name).name == name:
-        raise MissingFileError(f"there is no model or file {name!r:.300}; models that ship with perframe: {known()}")
+        raise MissingFileError(
+            f"there is no model or file {name!r:.300}; {models_like(name)}models that ship with perframe: {known()}"
+        )
     return source
+
+
+def models_like(name: str) -> str:
+    """The shipped models, and the model files in the folder of a missing one, whose names resemble it, as
+    `did_you_mean` says it.
+    """
+    files = (file.name for file in islice(Path(name).parent.glob("*.*"), _MOST_FILES) if file.suffix in _SUFFIXES)
+    return did_you_mean(Path(name).name, (*MODELS, *files))
 
 
 def known() -> str:

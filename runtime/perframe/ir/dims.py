@@ -9,6 +9,7 @@ import numpy as np
 
 from perframe.errors import ModelError
 from perframe.ir.sizes.partial import Dim, DynamicTensorShape
+from perframe.safety.wording import did_you_mean
 
 
 class Declared(Protocol):
@@ -53,9 +54,6 @@ def check_dims(model: str, inputs: Sequence[Declared], dims: Any) -> None:
     known = [*dict.fromkeys(name for value in inputs for name in dim_names(value) if name is not None)]
     unknown = [str(name) for name in dims if name not in known]
     if unknown:
-        from difflib import get_close_matches  # imported late: only this error needs it
-
-        close = get_close_matches(unknown[0], known, 3)
         listed = f"its open dims are {', '.join(known)}" if known else "its inputs have fixed sizes"
-        did = f"did you mean {' or '.join(close)}? " if close else ""
-        raise ModelError(f"{model} has no open dim named {', '.join(unknown)}: {did}{listed}")
+        close = did_you_mean(unknown[0], known)
+        raise ModelError(f"{model} has no open dim named {', '.join(unknown)}: {close}{listed}")

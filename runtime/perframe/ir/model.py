@@ -18,6 +18,7 @@ from perframe.ir.order import Order
 from perframe.ir.report import OptimizationReport
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.safety import notebooks
+from perframe.safety.wording import counted
 from perframe.tensor import Array
 from perframe.tensor.background import take_turns
 
@@ -324,7 +325,9 @@ class Model:
         return None if page is None else page(self)
 
     def __repr__(self) -> str:
-        return f"Model({self.name!r}, {len(self.layers)} layers, {self.parameter_count} parameters)"
+        return (
+            f"Model({self.name!r}, {counted(len(self.layers), 'layer')}, {counted(self.parameter_count, 'parameter')})"
+        )
 
 
 def _copy(value: Value) -> Value:

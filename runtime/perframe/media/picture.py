@@ -153,6 +153,8 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
     Raises InputError if the system cannot write it.
     """
+    if not path.parent.is_dir():
+        raise InputError(f"{str(path)!r} cannot be written: there is no folder {str(path.parent)!r}")
     beside = path_beside(path)
     try:
         write(beside)

@@ -288,5 +288,7 @@ def read_sound(path: str | Path, rate: int | None = None, channels: int = 1, sec
 def _checked(path: str | Path, rate: int | None, channels: int) -> tuple[Path, int | None, int]:
     file = expanded(path)
     if not file.is_file():
-        raise InputError(f"{str(file)!r} does not exist; open_sound takes a file with sound, open_source microphones")
+        raise InputError(
+            f"{str(file)!r} does not exist; open_sound takes a file with sound; open_source('microphone') records"
+        )
     return file, None if rate is None else checked_rate(rate), checked_channels(channels)

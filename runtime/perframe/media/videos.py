@@ -213,8 +213,8 @@ class VideoFeed(Feed):
         return InputError(f"{self.name} is truncated or damaged after {read} pictures: {error}; get a complete copy")
 
     def _open(self) -> InputContainer:
-        av = require_av("reading a video")
         path = str(self.path)
+        av = require_av(f"{path!r} is not a picture; reading a video")
         try:
             container: InputContainer = av.open(f"file:{path}")  # or a colon in a name would name a protocol
         except FileNotFoundError as error:

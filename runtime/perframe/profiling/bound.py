@@ -47,7 +47,7 @@ class FrameBound:
 
     def __str__(self) -> str:
         taken = f"{self.seconds[self.by] * 1e3:.3f} of {self.frame * 1e3:.3f} ms"
-        return f"bound by {_TITLES[self.by]}, which takes {taken} a frame: {self.advice}".replace(
+        return f"bound by {_TITLES[self.by]}, which takes {taken} of an average frame: {self.advice}".replace(
             "transfers, which takes", "transfers, which take"
         )
 
@@ -58,9 +58,10 @@ def bound_of(profile: ProfiledTimes) -> FrameBound | None:
     records = [record for record in profile.recorder.records.values() if record.schedules]
     if frames is None or not records:
         return None
-    shares = [_shares(record, frames.p50, frames.count) for record in records]
+    seconds = (profile.recorder.frames[-1] - profile.recorder.frames[0]) / 1e9 / frames.count  # the mean, as all shares
+    shares = [_shares(record, seconds, frames.count) for record in records]
     whole = Shares(
-        frames.p50,
+        seconds,
         sum(share.layers_on_cpu for share in shares),
         sum(share.scheduling for share in shares),
         sum(share.layers_on_gpu for share in shares),

@@ -15,6 +15,10 @@ WITHIN_A_MODEL = (
     "the model itself needs this value on the CPU before it can continue, so your readbacks do not help. Run the model "
     "on backend 'cpu', or cut it in two there (outputs=[...] of pf.load)"
 )
+WHILE_DRAWN = (
+    "the frame waits until the CPU has computed and copied the values. Draw the result of an earlier frame, give the "
+    "run a budget (app.schedule(worker, x, budget_ms=4)), or run the worker on gpu_compute or gpu_pixel"
+)
 BRIEF = 0.005  # seconds that a call may wait for the CPU inside a frame without a report
 frame_watchers: list[Callable[[int], None]] = []
 """Called with the number of each frame that begins, in any loop."""
@@ -33,6 +37,7 @@ class FrameState:
     def __init__(self, waits: bool = False) -> None:
         self.index, self.inside, self.waits = 0, False, waits
         self._reported = False
+        self._named: tuple[str, str] | None = None
 
     def begin(self, index: int) -> None:
         """Begin a frame."""
@@ -44,7 +49,17 @@ class FrameState:
         """Log once that `call` blocked inside a frame, and what to do."""
         if self.inside and not self.waits and not self._reported:
             self._reported = True
+            call, advice = self._named or (call, advice)
             log.warning("%s blocked inside frame %d: %s", call, self.index, advice)
+
+    @contextmanager
+    def named(self, call: str, advice: str) -> Iterator[None]:
+        """Within the block, report a call that blocks as `call`: it is what the user's code calls."""
+        around, self._named = self._named, self._named or (call, advice)
+        try:
+            yield
+        finally:
+            self._named = around
 
     @contextmanager
     def entered(self) -> Iterator[None]:

@@ -34,6 +34,8 @@ class Tensor(NoArithmetic):
     """
 
     def __init__(self, data: ArrayLike, dtype: DataType | str | None = None) -> None:
+        if data is None:
+            raise InputError("a tensor needs values, and got None: Tensor.empty(shape) makes one without")
         array = converted(data, None if dtype is None else DataType.of(dtype))
         if array.dtype.kind in "US":
             array = array.astype(object)
@@ -222,7 +224,7 @@ class Tensor(NoArithmetic):
         """Return a copy of the values as an ndarray. Blocks until the values exist, unless
         `is_readback_request_done()` has returned True for them.
         """
-        storage, call = self.data_on_backend, "Tensor.download_to_array()"
+        storage, call = self.data_on_backend, "Tensor.numpy() or download_to_array()"
         requested = self._requested(storage)
         if requested is not None:
             return requested.copy()

@@ -23,10 +23,19 @@ def as_picture(array: Array) -> Array:
     kinds = (np.uint8, np.float16, np.float32)
     if picture.ndim != 3 or not picture.size or picture.shape[2] > 4 or picture.dtype not in kinds:
         raise InputError(
-            "a picture is an array of height x width, or with one to four channels, of uint8 or float32 (or float16); "
-            f"this is {array.dtype} {array.shape}"
+            "a picture is an array of height x width, or of height x width x one to four channels, of uint8 or float32 "
+            f"(or float16); this is {array.dtype} {array.shape}{_advice(array)}"
         )
     return picture
+
+
+def _advice(array: Array) -> str:
+    """How to make a picture of an array that is nearly one."""
+    if array.ndim == 4 and len(array) == 1:
+        return ": pass array[0]"
+    if array.ndim == 3 and array.shape[0] <= 4 < array.shape[2]:
+        return ": pass array.transpose(1, 2, 0)"
+    return ""
 
 
 def as_target(array: Array) -> Array:

@@ -17,7 +17,7 @@ from perframe.errors import ClosedError, InputError
 from perframe.graphics import GLContext
 from perframe.graphics.yuv import YuvFrame
 from perframe.tensor import Array, BackendType, Storage, Tensor
-from perframe.tensor.frames import current_frame
+from perframe.tensor.frames import WHILE_DRAWN, current_frame
 from perframe.textures.arguments import (
     Transforms,
     checked_area,
@@ -359,7 +359,8 @@ class TextureConverter:
         if not size[0] or not size[1]:
             return  # a minimized window has no pixels
         if tensor.backend_type is BackendType.CPU:
-            storage.upload(tensor.download_to_array())
+            with current_frame().named("Drawing a tensor on the CPU", WHILE_DRAWN):
+                storage.upload(tensor.download_to_array())
         params, region = drawing_params(how, size, dims, tensor.dtype, batch, index)
         offset = viewport[:2] if viewport else (0, 0)
         x, y, width, height = region

@@ -175,10 +175,10 @@ class TextureTransform:
         if not 1 <= channels <= 4 or not height or not width:
             other = "NHWC" if self.layout == "NCHW" else "NCHW"
             fits = 1 <= layouts.dims_of(other, shape)[0] <= 4
-            advice = f'; layout="{other}" takes it as {other}' if fits else ""
+            advice = f': pass TextureTransform(layout="{other}")' if fits else ""
             raise InputError(
-                f"a picture has one to four channels, and pixels; {name} {tensor.shape} as {self.layout} has "
-                f"{channels} channels of {height} × {width} pixels{advice}"
+                f"a tensor of a picture has one to four channels and at least one pixel; {name} {tensor.shape} as "
+                f"{self.layout} has {channels} channels of {height} × {width} pixels{advice}"
             )
         if channels > len(self.swizzle) and not self.broadcast:
             raise InputError(

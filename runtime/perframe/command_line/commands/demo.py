@@ -14,6 +14,7 @@ import typer
 
 from perframe.errors import PerframeError
 from perframe.resources import resource
+from perframe.safety.wording import did_you_mean
 
 Main = Callable[[list[str]], int]
 PACKAGE = "perframe_demos"  # whose modules the demos are, so that they share code: `from ..common import ...`
@@ -36,7 +37,8 @@ def demo(
         typer.echo("\n".join(f"{name:<{width}}  {summary(path)}".rstrip() for name, path in demos().items()))
         return
     if name not in demos():
-        raise typer.BadParameter(f"there is no demo {name!r}; there are {', '.join(demos())}", param_hint="NAME")
+        close = did_you_mean(name, demos())
+        raise typer.BadParameter(f"there is no demo {name!r}; {close}there are {', '.join(demos())}", param_hint="NAME")
     raise typer.Exit(load_demo(name)(context.args))
 
 

@@ -28,6 +28,7 @@ BACKEND_ADVICE = {
     "gpu_compute": "it needs OpenGL 4.3; a newer graphics driver may have it, and gpu_pixel works without it",
     "gpu_pixel": "it needs OpenGL 3.3: install or update the graphics driver",
 }
+DEVELOPERS = ("all", "dev", "release", "site", "torch", "zoo")  # extras that work on perframe itself needs
 LIMITS = (
     "texture_size",
     "texture_buffer_size",
@@ -78,6 +79,7 @@ def examine() -> list[Check]:
         Check("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         *_emulation(),
         *_packages(),
+        _cache(),
         _headless(headless),
         _window(),
         _backend("cpu"),
@@ -97,6 +99,7 @@ def glance() -> list[Check]:
         Check("perframe", "ok", f"{metadata.version('perframe')} {here}"),
         *_emulation(),
         *packages,
+        *(check for check in [_cache()] if check.status != "ok"),
         _headless(headless),
         _display(),
         Check("cpu", "ok", f"numba {metadata.version('numba')}") if not packages else Check("cpu", "note", "see above"),
@@ -174,25 +177,54 @@ def is_translated() -> bool:
 
 
 def _packages() -> Iterator[Check]:
-    """Check the packages that perframe's metadata requires. An absent one is "missing", or "note" if only an extra
-    requires it.
+    """Check the packages that perframe's metadata requires here. An absent one is "missing"; those of an extra are one
+    "note" together.
     """
     from importlib import metadata
 
-    versions, absent = {}, []
+    versions: dict[str, str] = {}
+    missing: list[str] = []
+    extras: dict[str, list[str]] = {}
+    others = {*DEVELOPERS}  # extras, and those that begin with a package of another system
     for requirement in metadata.requires("perframe") or ():
         matched = re.match(r"[\w.-]+", requirement)
         assert matched, requirement
-        name, extra = matched.group(), re.search(r"extra == ['\"](\w+)['\"]", requirement)
-        if extra and extra.group(1) == "dev":
+        name, of = matched.group(), re.search(r"extra == ['\"](\w+)['\"]", requirement)
+        system = re.search(r"sys_platform == ['\"](\w+)['\"]", requirement)
+        if of and system and system.group(1) != sys.platform:
+            others.add(of.group(1))
+        if of and of.group(1) in others:
             continue
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            wanted = f"perframe[{extra.group(1)}]" if extra else requirement
-            absent.append(Check(name, "note" if extra else "missing", "not installed", f"pip install '{wanted}'"))
+            if of:
+                extras.setdefault(of.group(1), []).append(name)
+            else:
+                missing.append(requirement)
     yield Check("packages", "ok", f"{len(versions)} installed", facts=versions)
-    yield from absent
+    for requirement in missing:
+        name = re.split(r"[^\w.-]", requirement)[0]
+        yield Check(name, "missing", "not installed", f"pip install '{requirement}'")
+    for extra, names in sorted(extras.items()):
+        yield Check(f"extra {extra}", "note", f"not installed: {', '.join(names)}", f"pip install 'perframe[{extra}]'")
+
+
+def _cache() -> Check:
+    """Whether compiled kernels can be kept in the cache folder. Nothing stays in it."""
+    import tempfile
+
+    from perframe.resources import cache_folder
+
+    folder = place = cache_folder().absolute()
+    while not place.exists():
+        place = place.parent
+    try:
+        tempfile.TemporaryFile(dir=place).close()
+    except OSError as error:
+        found = f"{folder} cannot be written ({error.strerror}): each start compiles kernels again"
+        return Check("cache", "note", found, "PERFRAME_CACHE names another folder")
+    return Check("cache", "ok", str(folder))
 
 
 def _headless(probed: Facts | str) -> Check:

@@ -19,6 +19,7 @@ from perframe.command_line.options import (
     takes_key,
 )
 from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, say_json, table
+from perframe.safety.wording import counted
 
 if TYPE_CHECKING:
     from perframe.backends import BackendName
@@ -175,7 +176,8 @@ def show(facts: ModelFacts, console: Console) -> None:
         for value in values:
             console.print(Text(f"  {title:4}{value.name}  {value.dtype} {shape_text(value.shape)}"))
     console.print(
-        f"  {len(facts.layers)} layers, {len(facts.constants)} constants with {facts.parameters:,} values "
+        f"  {counted(len(facts.layers), 'layer')}, {counted(len(facts.constants), 'constant')} with "
+        f"{counted(facts.parameters, 'value')} "
         f"({bytes_text(facts.constant_bytes)})"
     )
     if facts.multiply_adds is not None:
@@ -217,4 +219,4 @@ def _show_passes(facts: ModelFacts, console: Console) -> None:
     if not changed:
         return
     listed = ", ".join(f"{op} {was} → {now}" for op, (was, now) in changed.items())
-    console.print(f"\nThe passes made {after} layers of {before}: {listed}")
+    console.print(f"\nThe passes made {counted(after, 'layer')} of {before}: {listed}")

@@ -10,6 +10,7 @@ import typer
 
 from perframe.command_line.options import AsJson, Dims, ModelName, Seed, Signature, check_backends, takes_key
 from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, say_json, table
+from perframe.safety.wording import counted
 
 if TYPE_CHECKING:
     from perframe.ir import Model
@@ -99,9 +100,9 @@ def show(title: str, report: OptimizationReport, console: Console, explain: bool
     from rich.text import Text
 
     console.print(Text(title, "bold"))
-    console.print(f"  {_sizes(report.before)}\n  {_sizes(report.after)} after the passes")
+    console.print(f"  {_sizes(report.before, is_open)}\n  {_sizes(report.after, is_open)} after the passes")
     if is_open:
-        console.print("  multiply-adds are those of open dims of 1, which --dims changes")
+        console.print("  multiply-adds depend on the open dims: set them with --dims")
     if not explain:
         return
     passes = table("#", "pass", right=("changes", "layers", "constants", "multiply-adds"))
@@ -114,12 +115,12 @@ def show(title: str, report: OptimizationReport, console: Console, explain: bool
                 str(one.changes),
                 _difference(before.layers, after.layers),
                 _difference(before.bytes, after.bytes, bytes_text),
-                _difference(before.multiply_adds, after.multiply_adds),
+                "" if is_open else _difference(before.multiply_adds, after.multiply_adds),
             )
     console.print()
     console.print(passes)
     for name, refusals in report.refusals.items():
-        console.print(f"\n{name} refused {len(refusals)} layer{'s' if len(refusals) > 1 else ''}", style="dim")
+        console.print(f"\n{name} refused {counted(len(refusals), 'layer')}", style="dim")
         for refusal in refusals[:REFUSALS]:
             console.print(Text(f"  {refusal}"))
         if len(refusals) > REFUSALS:
@@ -136,9 +137,9 @@ def show(title: str, report: OptimizationReport, console: Console, explain: bool
         console.print(Text(f"  {layer}"))
 
 
-def _sizes(size: ModelSize) -> str:
-    work = "" if size.multiply_adds is None else f", {size.multiply_adds:,} multiply-adds"
-    return f"{size.layers:,} layers, {bytes_text(size.bytes)} of constants{work}"
+def _sizes(size: ModelSize, is_open: bool) -> str:
+    work = "" if is_open or size.multiply_adds is None else f", {size.multiply_adds:,} multiply-adds"
+    return f"{counted(size.layers, 'layer')}, {bytes_text(size.bytes)} of constants{work}"
 
 
 def _difference(before: int | None, after: int | None, text: Callable[[int], str] = "{:,}".format) -> str:

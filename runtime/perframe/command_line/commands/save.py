@@ -9,6 +9,7 @@ import typer
 
 from perframe.command_line.options import Dims, KeyFile, ModelName, PassphraseEnv, Seed
 from perframe.command_line.terminal import say
+from perframe.safety.wording import counted
 
 
 def save(
@@ -33,4 +34,4 @@ def save(
     key = read_key(key_file, passphrase_env)
     loaded = loaded_model(model, seed, not no_optimize, parse_dims(dims))
     pf.save(loaded, out, key)
-    say(f"{out}: {out.stat().st_size:,} bytes, {len(loaded.layers)} layers{', encrypted' if key else ''}")
+    say(f"{out}: {out.stat().st_size:,} bytes, {counted(len(loaded.layers), 'layer')}{', encrypted' if key else ''}")

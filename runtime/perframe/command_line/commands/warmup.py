@@ -4,6 +4,7 @@ compiler.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -43,7 +44,7 @@ def warmup(
             show(found[-1], console())
     if as_json:
         say_json({"folder": str(folder()), "models": [asdict(warmth) for warmth in found]})
-    else:
+    elif os.access(folder(), os.W_OK):  # otherwise the log has named the folder
         say(f"kernels are kept in {folder()}")
 
 
