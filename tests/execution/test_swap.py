@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import math
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -355,3 +356,34 @@ def test_slices_are_part_of_a_budget(worker: pf.Worker, monkeypatch: pytest.Monk
     for _ in worker.schedule_iterable(X, budget_ms=0.001):
         pass
     assert given and all(seconds == pytest.approx(0.875e-6) for seconds in given)
+
+
+@pytest.mark.parametrize(("seconds", "taken"), [(0.0, 1), (10.0, 1), (12.5, 2), (100.0, 7)])
+def test_a_slice_ends_before_a_step_that_may_exceed_it(
+    seconds: float, taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(swapping.time, "perf_counter", lambda: clock[0])
+
+    def steps() -> Iterator[bool]:
+        for duration in (6, 1, 1, 1, 1, 1, 1):
+            clock[0] += duration
+            yield False
+
+    swaps, begun = Swaps(threading.RLock()), steps()
+    swaps._steps, swaps._seconds = [begun], seconds
+    swaps.advance()
+    assert 7 - len(list(begun)) == taken
+
+
+def test_no_frame_searches_the_new_plan_for_garbage(worker: pf.Worker, results: Callable[[int], Any]) -> None:
+    output(worker)
+    gc.collect()
+    gc.disable()  # no other search makes the plan old
+    try:
+        finished(worker.swap(model(2)))
+        plans = [id(plan) for plan in worker._own.plans()]
+        assert plans and not {id(one) for young in (0, 1) for one in gc.get_objects(generation=young)} & set(plans)
+    finally:
+        gc.enable()
+    np.testing.assert_array_equal(output(worker), results(2))

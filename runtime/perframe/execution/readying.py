@@ -23,6 +23,7 @@ from perframe.plan.plan import Plan
 from perframe.plan.planner import Planner
 from perframe.plan.realizing import realizable, realized
 from perframe.plan.segments import Segment
+from perframe.safety.collection import uncollected
 from perframe.safety.records import dataclass
 from perframe.tensor import DataType, Storage
 from perframe.tensor.background import TURN, Work, take_turns
@@ -125,6 +126,7 @@ class _Ahead:
             work.give_way()
 
 
+@uncollected()
 def _ahead(new: Instance, values: Values) -> _Ahead | None:
     """Infer shapes, derive constants and name the programs of the first part; in a thread."""
     part, given = new.parts.first(values)

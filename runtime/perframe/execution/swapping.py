@@ -18,6 +18,7 @@ from perframe.execution.readying import Waiting, check_inputs, frozen, machine_f
 from perframe.importers.loading import load
 from perframe.ir import Model
 from perframe.plan.budget import Budget
+from perframe.safety.collection import count_as_old
 from perframe.tensor.background import Background, Work
 from perframe.tensor.frames import current_frame, frame_watchers, give_frames_back
 
@@ -184,6 +185,7 @@ class Swaps:
             values = trial_values(old, made, inputs)
             if values is not None:
                 yield from ready(made, values, swap.beside, swap.note)
+            count_as_old()  # one frame would take milliseconds to search the new plan for garbage
             while (reset := exchange(made)) is None:
                 swap.note(LAST, 0)
                 yield True
@@ -238,13 +240,18 @@ class Swaps:
             return 0.0
         try:
             self._frame, end = frame.index if frame.inside else -1, begin + min(self._seconds, most)
+            now, longest = begin, 0.0
             for steps in tuple(self._steps):
-                waits = next(steps, None)
-                while waits is False and time.perf_counter() < end:
-                    waits = next(steps, None)
+                waits: bool | None = False
+                while waits is False:
+                    waits, before = next(steps, None), now
+                    now = time.perf_counter()
+                    longest = max(longest, now - before)
+                    if now + longest >= end:  # the next step may take as long
+                        break
                 if waits is None:
                     self._steps.remove(steps)
-                if time.perf_counter() >= end:
+                if now + longest >= end:
                     break
         finally:
             self._lock.release()

@@ -27,11 +27,16 @@ def uncollected() -> Iterator[None]:
     try:
         yield
     finally:
-        if not gc.get_freeze_count():  # else the caller has objects there, which stay there
-            gc.freeze()
-            gc.unfreeze()
+        count_as_old()
         gc.enable()
         _is_paused = False
+
+
+def count_as_old() -> None:
+    """Let all objects count as old at once: the next brief search would visit many new ones."""
+    if not gc.get_freeze_count():  # else the caller has objects there, which stay there
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _resume() -> None:
