@@ -26,7 +26,8 @@ from perframe.plan.budget import Budget, Position, Stopwatch
 from perframe.plan.constants import ConstantPool, MissingConstant
 from perframe.plan.plan import NO_TARGETS, Plan, Target
 from perframe.plan.planner import Planner
-from perframe.plan.refit import Tracing, end_tracing_at_exit, templates_of
+from perframe.plan.refit import templates_of
+from perframe.plan.tracing import Tracing, trace_later
 from perframe.safety.collection import uncollected
 from perframe.tensor import Array, Storage, Tensor
 
@@ -260,8 +261,7 @@ class PlannedPart:
         elif plan.is_costly and not templates.is_tracing and (self._made_plans >= MANY_PLANS or not plan.is_busy):
             self._to_trace = None
             templates.put_missing(self._constants, self._machine.backend)
-            self._machine.in_job(partial(self._trace_in_job, shapes))  # other workers may use the templates too
-            end_tracing_at_exit()
+            trace_later(partial(self._trace_in_job, shapes), self._machine.in_job)  # for other workers too
 
     def _trace_in_job(self, shapes: Shapes) -> None:
         try:

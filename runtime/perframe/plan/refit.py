@@ -6,14 +6,11 @@ Tracing makes templates, in a job beside the frames. All workers that run the sa
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from typing import Any
 
 from perframe.backends.operand import Operand
@@ -27,9 +24,9 @@ from perframe.ir.sizes.trace import LEAST, Trace
 from perframe.plan.constants import ConstantPool, MissingConstant
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment
+from perframe.plan.tracing import Tracing, TracingEndedError
 from perframe.safety.records import dataclass
 from perframe.tensor import Storage, Tensor, TensorShape
-from perframe.tensor.background import TURN
 from perframe.tensor.locks import new_lock
 from perframe.tensor.memory import Holder, ledger
 
@@ -48,39 +45,6 @@ CHANGES: tuple[Callable[[int], int], ...] = (  # expected changes of sizes; a ba
 _new = tuple.__new__  # makes a TensorShape of ints in half of the time of its constructor
 
 MakePlan = Callable[[Shapes, Backend, ConstantPool, Callable[[str], None]], Plan]
-
-
-class _TracingEndedError(Exception):
-    """Ends tracing because the process ends."""
-
-
-class Tracing:
-    """The progress of a job that traces a part layer by layer. `layer` is the name of the current layer."""
-
-    is_over = False  # set on the class when the process ends
-
-    def __init__(self) -> None:
-        self.layer = ""
-        self._began = 0.0  # when this thread got the GIL
-
-    def at(self, layer: str) -> None:
-        """Note the current layer, and let other threads go first every few layers: a frame may be waiting for the
-        GIL. A thread that is busy gives it back after five milliseconds, which is too long to wait at each layer.
-        """
-        self.layer = layer
-        if Tracing.is_over:
-            raise _TracingEndedError
-        if time.perf_counter() - self._began > TURN:
-            time.sleep(0)
-            self._began = time.perf_counter()
-
-
-@cache
-def end_tracing_at_exit() -> None:
-    """Stop all tracing when the process exits. Call it after the first job has begun: exit handlers run in reverse, so
-    that this one runs before the handler that waits for jobs.
-    """
-    atexit.register(setattr, Tracing, "is_over", True)
 
 
 def follows_sizes() -> bool:
@@ -320,7 +284,7 @@ class Templates(Holder):
                     self._follow(others, shapes, make, tracing)
             if self._unused >= PATIENCE:
                 self.is_open = False
-        except _TracingEndedError:
+        except TracingEndedError:
             pass
         except Exception:
             self.is_open = False
