@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from perframe import functional as F
 from perframe.backends.gl.program import sequence
 from perframe.execution import planned_part
 from perframe.plan import planner
+from perframe.plan.refit import FittedPlan
 from perframe.testing.checks import trace
 from small import load, node
 from support import GL_BACKENDS
@@ -172,6 +175,23 @@ def test_a_released_plan_is_made_again(backend: str) -> None:
         check(worker, model, 1, 3, 40, 32)
         report = worker.report(repeats=1)
         assert report and all(step.seconds is not None for step in report)
+
+
+def test_nothing_holds_plans_that_were_evicted(backend: str) -> None:
+    model, heights = network(), (32, 36)
+    with pf.Worker(model, backend) as worker:
+        for height in heights:
+            check(worker, model, 1, 3, height, 48)
+            (part,) = trace(worker)
+        plans = []
+        for height in heights * 2:
+            part.evict_all()
+            part._plans.evict_old()
+            check(worker, model, 1, 3, height, 48)
+            assert isinstance(part.latest_plan, FittedPlan)
+            plans.append(weakref.ref(part.latest_plan))
+        gc.collect()
+        assert [plan() is None for plan in plans] == [True, True, True, False]
 
 
 def test_a_trace_waits_for_a_second_shape(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:

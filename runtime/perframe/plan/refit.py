@@ -84,7 +84,8 @@ class Template:
         self.layers = [name for name, _ in plan.live()]
         self.program = backend.template(plan.program, plan.workspaces[0], trace, self._results, planned)
         self.losses = trace.losses
-        self._only: weakref.WeakKeyDictionary[SizedProgram, FittedPlan] = weakref.WeakKeyDictionary()
+        # plans refer to their programs: only a weak reference to the plan lets both go
+        self._only: weakref.WeakKeyDictionary[SizedProgram, weakref.ref[FittedPlan]] = weakref.WeakKeyDictionary()
         every: list[Storage | None] = [one for *_, one in self.inputs]
         for own in (*every, *(one for *_, one in self.outputs)):
             if own is not None:  # each fitted plan has its own storage instead
@@ -107,11 +108,12 @@ class Template:
         sized = self.program.fit(backend, None if old is None else old.sized)
         if sized is None:
             return None
-        plan = old if old is not None and old.sized is sized else self._only.get(sized)
+        made = self._only.get(sized)
+        plan = old if old is not None and old.sized is sized else None if made is None else made()
         if plan is None:
             plan = FittedPlan(self, sized, backend)
             if sized.is_only:
-                self._only[sized] = plan
+                self._only[sized] = weakref.ref(plan)
         else:
             if plan is old:
                 plan.close_outputs()
