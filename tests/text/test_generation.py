@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +192,16 @@ def test_two_generations_on_one_worker() -> None:
         with pytest.raises(pf.InputError, match="another generation began on this worker"):
             list(first)
         assert "".join(second) == continued("cd", 4)
+
+
+def test_nothing_holds_a_worker_after_its_text() -> None:
+    model = adding()
+    worker = pf.Worker(model, carry=pf.text.carry_of(model))
+    assert "".join(pf.text.generate(worker, "bc", tokenizer=LETTERS, max_tokens=4)) == continued("bc", 4)
+    gone = weakref.ref(worker)
+    del worker
+    gc.collect()
+    assert gone() is None
 
 
 def test_wrong_input(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from perframe.text.tokenizer import Coder, Message, Pieces, Tokenizer, coder_in
 BUDGET_MS = 4.0  # of a frame, unless the caller says
 LEAST_MS = 0.05  # of a frame's budget: with less, nothing begins in this frame
 Prompt = str | Sequence[int] | Sequence[Message]
-_running: weakref.WeakKeyDictionary[Worker, Generation] = weakref.WeakKeyDictionary()
+# a generation refers to its worker: only a weak reference to it lets both go
+_running: weakref.WeakKeyDictionary[Worker, weakref.ref[Generation]] = weakref.WeakKeyDictionary()
 
 
 def generate(
@@ -114,7 +115,7 @@ class Generation:
         _check_inputs(worker.model, self._names, self._inputs)
         self._chooser: Worker | None = None
         self._steps: Generator[str | None, None, None] | None = None
-        _running[worker] = self
+        _running[worker] = weakref.ref(self)
 
     # --- iteration ---
 
@@ -238,7 +239,8 @@ class Generation:
         """Run a worker within the budget of frames. Return the milliseconds of the run. One that took `cost` before
         begins in this frame if that much is left of the budget.
         """
-        if _running.get(self._worker) is not self:
+        running = _running.get(self._worker)
+        if running is None or running() is not self:
             raise InputError("another generation began on this worker: the caches are no longer this one's")
         if self._budget_ms is None:
             worker.schedule(given)
