@@ -50,7 +50,7 @@ def perframe(*arguments: object) -> str:
 
 def test_a_model_becomes_another_file(folder: Path) -> None:
     said = perframe("save", folder / "m.onnx", folder / "m.perframe")
-    assert said.startswith(f"{folder / 'm.perframe'}: ") and said.endswith(" bytes, 1 layers\n")
+    assert said.startswith(f"{folder / 'm.perframe'}: ") and said.endswith(" bytes, 1 layer\n")
     assert len(pf.load(folder / "m.perframe", optimize=False).layers) == 1
     perframe("save", folder / "m.onnx", folder / "plain.perframe", "--no-optimize")
     assert len(pf.load(folder / "plain.perframe", optimize=False).layers) == 2

@@ -20,7 +20,7 @@ from perframe.host import App, KeyEvent
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {
     "agents": ["--creatures", "50"],
-    "depth": [],
+    "depth": ["--budget", "1000"],  # its first result comes within a frame, however slow the machine
     "digits": [],
     "faces": [],
     "hands": [],
