@@ -19,6 +19,7 @@ from perframe.backends.cpu.kernels.sizes import LANES, REGISTERS
 from perframe.resources import resource
 
 ROOT = Path(__file__).resolve().parents[1]
+OF_PICTURES = ("sample", "dtype = 'uint8'")  # the kernel that brings the demo's picture to the network
 OF_NEW_SIZES = (("arithmetic", ""), ("arithmetic.write", ""))  # kernels, which jobs after a run ask for
 HEAVY = {"numba", "llvmlite", "onnx", "moderngl", "glfw", "numpy"}
 
@@ -85,7 +86,7 @@ def painters_kernels(folder: Path) -> Path | None:
     if system is None or (system.architecture, LANES, REGISTERS) not in processor.LEVELS:
         return None
     requests = kernel_library.asked_apart(resource("assets", "painter", "painter.onnx"))
-    return kernel_library.build(system, sorted({*requests, *OF_NEW_SIZES}), 2, folder)
+    return kernel_library.build(system, sorted({*requests, *OF_NEW_SIZES, OF_PICTURES}), 2, folder)
 
 
 @pytest.mark.wheel
