@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 import perframe as pf
+from fresh import run_fresh
 
 CHANNELS, SIDE = 8, 64
 random = np.random.default_rng(2)
@@ -40,3 +44,20 @@ def test_tiles_take_memory_for_each_thread_and_not_for_each_image() -> None:
     )
     image = channels * 24 * 24 * 4
     assert many - few <= 3 * 40 * image  # the input, what is between, and the result; the tiles have 36 / 16 as many
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_has_the_rooms_that_threads_of_its_parent_had_taken() -> None:
+    """Else its threads would wait for threads that it does not have."""
+    run_fresh(
+        """
+import os
+from perframe.backends.cpu.lowering.winograd import _Rooms
+rooms = _Rooms(2)
+rooms.words[:] = 1
+child = os.fork()
+if not child:
+    os._exit(int(rooms.words.any()))
+assert os.waitpid(child, 0)[1] == 0 and rooms.words.all()
+"""
+    )

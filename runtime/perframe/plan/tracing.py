@@ -68,7 +68,8 @@ class _Waiting:
             try:
                 trace()
             except BaseException:
-                self._has_job = False
+                with self._lock:
+                    self._has_job = False
                 raise
 
 

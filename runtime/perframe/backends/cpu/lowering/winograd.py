@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -22,6 +24,27 @@ from perframe.layers.conv import Convolution
 
 FEW_TILES = 12  # with fewer tiles, reading the weights, which have four times as many elements, costs too much
 MOST_TILES = BLOCK // (POINTS * PANEL) // ROWS * ROWS  # their products for a panel of columns fit on the stack
+
+
+class _Rooms:
+    """The words by which threads take rooms for transformed tiles."""
+
+    def __init__(self, threads: int) -> None:
+        self.words = np.zeros((threads, WORD_STEP), np.uint8)
+        _all_rooms.add(self)
+
+
+_all_rooms: WeakSet[_Rooms] = WeakSet()
+
+
+def _free_rooms() -> None:
+    """Free all rooms in a forked child, which lacks the threads that had taken them."""
+    for rooms in _all_rooms:
+        rooms.words[:] = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_rooms)
 
 
 def may_take(form: Convolution) -> bool:
@@ -74,7 +97,7 @@ def convolve(
     rooms = at_most(items, threads)
     transformed = scratch((rooms, POINTS, tile_block, form.channels), x.dtype)
     ends, keep = gemm.finishing(layer)
-    zeros, room_words = np.zeros(PANEL, np.float32), np.zeros((threads, WORD_STEP), np.uint8)
+    zeros, taken = np.zeros(PANEL, np.float32), _Rooms(threads)
     flops = 2 * tiles * POINTS * form.channels * form.outputs
     numbers = WINOGRAD.numbers(
         **ends,
@@ -99,7 +122,7 @@ def convolve(
         point_step=form.channels * gemm.padded(form.outputs),
         zeros=zeros.ctypes.data,
         rooms=rooms,
-        room_words=room_words.ctypes.data,
+        room_words=taken.words.ctypes.data,
     )
     return step(
         layer,
@@ -107,7 +130,7 @@ def convolve(
         WINOGRAD.operands(x=x, weights=packed, bias=bias, addend=addend or bias, out=out, transformed=transformed),
         numbers,
         items,
-        keep=[*keep, zeros, room_words],
+        keep=[*keep, zeros, taken],
         grain=items * gemm.SPLIT_FLOPS // at_least(2 * flops, 1),
         beside=("gemm",),
     )
