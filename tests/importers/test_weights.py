@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tracemalloc
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,16 @@ def many() -> dict[str, Any]:
     return {**small, **large, "last": random.standard_normal((7, 1, 300)).astype(np.float32)}
 
 
-@pytest.mark.parametrize("how", ["path", "path in two threads", "bytes", "file object"])
+class _NoThread(Thread):
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.parametrize("how", ["path", "path in two threads", "threads refused", "bytes", "file object"])
 def test_weights_equal_those_that_onnx_reads(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_weights, "SHARED", LARGE if "threads" in how else 1 << 40)
+    if how == "threads refused":
+        monkeypatch.setattr(onnx_weights, "Thread", _NoThread)
     constants = many()
     data = proto_of(constants).SerializeToString()
     path = tmp_path / "m.onnx"

@@ -101,7 +101,10 @@ def _fill(file: IO[bytes], at: int, target: memoryview) -> bool:
         return bool(file.readinto(target) == len(target))  # type: ignore[attr-defined]
     half, number, done = len(target) // 2, file.fileno(), list[bool]()
     helper = Thread(target=lambda: done.append(_filled(number, at + half, target[half:])), name="perframe-reading")
-    helper.start()
+    try:
+        helper.start()
+    except RuntimeError:  # the system allows no more threads
+        return _filled(number, at, target)
     done.append(_filled(number, at, target[:half]))
     helper.join()
     return all(done)
