@@ -42,12 +42,15 @@ def transforms(form: Convolution) -> bool:
     return plain and min(form.channels, form.outputs) >= FEW_CHANNELS
 
 
-def transformed(weights: Any) -> Any:
-    """Weights (outputs, channels, 3, 3) at the points: (POINTS, channels, outputs), float32."""
+def transformed(weights: Any, out: Any = None) -> Any:
+    """Weights (outputs, channels, 3, 3) at the points: (POINTS, channels, outputs), float32, in `out` if given."""
     outputs, channels = weights.shape[:2]
-    kernels, both = weights.reshape(-1, TAPS**2), np.kron(_G, _G)  # the kernel may have dims of 1
-    at_points = np.empty((POINTS, len(kernels)), np.float32)
-    for begin in range(0, len(kernels), SOME_KERNELS):
-        some = kernels[begin : begin + SOME_KERNELS].astype(np.float64)
-        at_points[:, begin : begin + SOME_KERNELS] = both @ some.T
-    return at_points.reshape(POINTS, outputs, channels).transpose(0, 2, 1)
+    kernels, both = weights.reshape(outputs, channels, TAPS**2), np.kron(_G, _G)  # the kernel may have dims of 1
+    if out is None:
+        out = np.empty((POINTS, channels, outputs), np.float32)
+    some = max(1, SOME_KERNELS // max(1, outputs))
+    for begin in range(0, channels, some):
+        part = kernels[:, begin : begin + some].transpose(2, 1, 0)
+        rows = np.ascontiguousarray(part, np.float64).reshape(TAPS**2, part.shape[1] * outputs)
+        out[:, begin : begin + some] = (both @ rows).reshape(POINTS, part.shape[1], outputs)
+    return out

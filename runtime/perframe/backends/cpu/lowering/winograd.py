@@ -65,8 +65,10 @@ def panels_of(form: Convolution) -> Later:
     def packed(weights: Any) -> Any:
         panels = np.zeros((POINTS, channels * gemm.padded(outputs)), np.float32)
         for first in range(0, outputs, PANEL):  # all at once would touch twice the memory
-            part = gemm.pack(transformed(weights[first : first + PANEL])).reshape(POINTS, -1)
-            panels[:, first * channels : first * channels + part.shape[1]] = part
+            part = weights[first : first + PANEL]
+            width = gemm.padded(len(part))
+            panel = panels[:, first * channels : (first + width) * channels].reshape(POINTS, channels, width)
+            transformed(part, panel[..., : len(part)])
         return panels.reshape(-1)
 
     return Later(POINTS * channels * gemm.padded(outputs), packed)

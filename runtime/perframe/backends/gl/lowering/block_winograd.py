@@ -79,7 +79,7 @@ def lower(call: Call[BlockConvolution], tools: Tools) -> list[Binding]:
 
 def _packed_at_points(weights: Any, blocks: int) -> Any:
     """The weights at the points as those of a convolution with one tap, and a group for each point."""
-    points = transformed(weights).transpose(0, 2, 1)
+    points = transformed(weights.swapaxes(0, 1))  # (POINTS, outputs, channels)
     outputs, channels = points.shape[1:]
     whole = np.pad(points, ((0, 0), (0, -outputs % BLOCK), (0, 0)))
     return packed(whole.reshape(-1, channels, 1, 1), POINTS, blocks, 2 * BLOCK, DEPTH_FIRST)
