@@ -34,6 +34,8 @@ if unknown := set(BACKENDS) - set(ALL_BACKENDS):
 
 # tests are of kernels: no run computes with NumPy until they are compiled, except where a test wants that
 os.environ.setdefault("PERFRAME_INTERPRET", "0")
+# and of importers and passes: no load finds a model that an earlier one has kept, except in the tests of that
+os.environ.setdefault("PERFRAME_KEEP_MODELS", "0")
 
 # CI draws the same examples every time, so that it fails for a change and not for a draw
 settings.register_profile("ci", derandomize=True)

@@ -21,6 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     cache, outside = tmp_path / "cache", tmp_path / "outside"
     monkeypatch.setenv("PERFRAME_CACHE", str(cache))
     files = {"kernels/a-1.o": 3000, "kernels/b.program": 2048, "tuned/c.json": 10, "conversion/torch-3.11-x/bin/p": 500}
+    files["models/d.kept"] = 700
     for name, size in (files | {"kernels/notes.txt": 7, "mine/thing.o": 9}).items():
         (cache / name).parent.mkdir(parents=True, exist_ok=True)
         (cache / name).write_bytes(bytes(size))
@@ -42,6 +43,7 @@ def test_it_shows_kinds_sizes_and_ages(folder: Path, perframe: Command) -> None:
     assert {kind: one["bytes"] for kind, one in kinds.items()} == {
         "kernels": 3000,
         "programs": 2048,
+        "models": 700,
         "environments": 500,
         "tuned": 10,
     }
@@ -51,7 +53,10 @@ def test_it_deletes_the_kinds_that_are_named(folder: Path, perframe: Command) ->
     status, out, _ = perframe("cache", "--clear", "--kinds", "programs,tuned")
     assert status == 0 and "deleted 2.0 KiB" in out
     left = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
-    assert left == {"kernels/a-1.o", "kernels/notes.txt", "mine/thing.o", "conversion/torch-3.11-x/bin/p"}
+    assert left == {
+        *("kernels/a-1.o", "kernels/notes.txt", "mine/thing.o"),
+        *("conversion/torch-3.11-x/bin/p", "models/d.kept"),
+    }
 
 
 def test_it_deletes_nothing_else(folder: Path, perframe: Command) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -27,11 +27,17 @@ Array = NDArray[Any]
 PLAIN, PACKED = "1", "2"  # versions of the format: the graph as text, and packed
 
 
-def buffers(model: Model) -> Iterator[Buffer]:
+Place = Callable[[Array], tuple[int, int] | None]
+Outside = Callable[[tuple[int, int], DataType, tuple[int, ...]], Array]
+
+
+def buffers(model: Model, outside: Place | None = None) -> Iterator[Buffer]:
     """Yield the bytes of a file, buffer by buffer. Raises ModelError before the first one.
 
     Each tensor begins at a multiple of the largest power of two, up to 64, that divides its size: the order is that of
-    these powers. So the weights that count lie on lines of the cache, and nothing is between the tensors.
+    these powers. So the weights that count lie on lines of the cache, and nothing is between the tensors. An array that
+    `outside` finds in another file, by the file's index and a byte in it, is left there. Then the graph is not packed
+    either: speed matters more than size.
     """
     model.verify()
     arrays: dict[str, Array] = {}
@@ -45,10 +51,15 @@ def buffers(model: Model) -> Iterator[Buffer]:
         return keys[id(array)]
 
     graph = described(model, key_of)
-    data = {key: encoded(array, f"tensor {key!r}") for key, array in arrays.items()}
+    places = {key: outside and outside(array) for key, array in arrays.items()}
+    data = {key: encoded(array, f"tensor {key!r}") for key, array in arrays.items() if places[key] is None}
     order = sorted(data, key=lambda key: -math.gcd(len(data[key]), container.ALIGNMENT))
     entries: dict[str, TensorEntry] = {}
-    tensors: dict[str, list[Any]] = {}
+    tensors: dict[str, list[Any]] = {
+        key: [DataType.of(arrays[key].dtype).value, list(arrays[key].shape), list(place)]
+        for key, place in places.items()
+        if place is not None
+    }
     at = 0
     for key in order:
         array, size = arrays[key], len(data[key])
@@ -59,22 +70,21 @@ def buffers(model: Model) -> Iterator[Buffer]:
     origin = {"producer": model.producer, "opsets": model.opsets, "metadata": checked_metadata(model)}
     whole = {"optimized": model.optimized, **origin, "model": graph, "tensors": tensors}
     text = json.dumps(whole, separators=(",", ":"), allow_nan=False)
-    small = packed(text)
+    small = packed(text) if outside is None else None
     version, said = (PLAIN, text) if small is None else (PACKED, small)
     metadata = {"perframe": version, "checksum": f"{zlib.crc32(said.encode()):08x}", "graph": said}
     yield container.composed(metadata, entries)
     yield from (data[key] for key in order)
 
 
-def read(data: memoryview, file: str) -> Model:
-    """Return the model in a file's bytes, by the file's name. Its constants are read-only views of the bytes.
-
-    Raises ModelError.
+def read(data: memoryview, file: str, outside: Outside | None = None) -> Model:
+    """Return the model in a file's bytes, by the file's name. Its constants are read-only views of the bytes, or what
+    `outside` reads of other files. Raises ModelError.
     """
     try:
         metadata, entries, body = container.parsed(data)
         graph = _graph(metadata)
-        builder = GraphReader(_arrays(graph.get("tensors"), entries, body))
+        builder = GraphReader(_arrays(graph.get("tensors"), entries, body, outside))
         model = builder.model(graph.get("model"))
         if builder.problems:
             raise UnsupportedOperatorError(file, builder.problems)
@@ -106,10 +116,19 @@ def _graph(metadata: Mapping[str, str]) -> dict[str, Any]:
     return container.parsed_json(unpacked(text, "its graph") if version == PACKED else text, "its graph")
 
 
-def _arrays(tensors: Any, entries: Mapping[str, TensorEntry], body: memoryview) -> dict[str, Array]:
-    if not isinstance(tensors, dict) or tensors.keys() != entries.keys():
+def _arrays(
+    tensors: Any, entries: Mapping[str, TensorEntry], body: memoryview, outside: Outside | None
+) -> dict[str, Array]:
+    if not isinstance(tensors, dict):
+        raise ModelError("its graph lists no tensors")
+    read: dict[str, Array] = {}
+    for key, said in tensors.items():
+        match said:
+            case [str(name), list(shape), [int(file), int(at)]] if outside is not None:
+                read[key] = outside((file, at), read_dtype(name, f"tensor {key!r:.200}"), tuple(shape))
+    if tensors.keys() - read.keys() != entries.keys():
         raise ModelError("its graph and its header list different tensors")
-    return {key: _array(key, tensors[key], entry, body) for key, entry in entries.items()}
+    return read | {key: _array(key, tensors[key], entry, body) for key, entry in entries.items()}
 
 
 def _array(key: str, said: Any, entry: TensorEntry, body: memoryview) -> Array:

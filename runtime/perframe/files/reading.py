@@ -48,7 +48,7 @@ def read_file(path: Path, key: Key | None = None) -> Model | None:
                 return None
             found = os.fstat(file.fileno())
             if found.st_size <= MOST_COPIED:
-                data = _copied(file, found.st_size)
+                data = copied(file, found.st_size)
             else:
                 data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError) as error:
@@ -78,8 +78,8 @@ def _check_unchanged(path: Path, before: tuple[int, ...]) -> None:
         )
 
 
-def _copied(file: Any, size: int) -> memoryview:
-    """The bytes of a file, aligned as in a mapping."""
+def copied(file: Any, size: int) -> memoryview:
+    """The first bytes of an open file, aligned as in a mapping."""
     whole = np.empty(size + ALIGNMENT, np.uint8)
     begin = -whole.ctypes.data % ALIGNMENT
     data = whole.data[begin : begin + size]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from perframe.errors import ModelError
 from perframe.importers.onnx_walk import Contents
 from perframe.importers.onnx_weights import ITEM_BYTES, read_array
+from perframe.importers.reads import current
 
 if TYPE_CHECKING:
     import onnx
@@ -94,6 +95,8 @@ def _opened(folder: Path, location: str, where: str) -> Iterator[IO[bytes]]:
                 f"{where} wants {location[:200]!r}, which has a second name that may lie outside the model's folder (a "
                 "hard link): put a copy in its place"
             )
+        if (noting := current()) is not None:
+            noting.opened(file, target)
         yield file
 
 

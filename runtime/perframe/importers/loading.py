@@ -9,6 +9,8 @@ from typing import IO, Any
 
 from perframe.backends import evaluator
 from perframe.errors import InputError, ModelError
+from perframe.importers.kept import kept
+from perframe.importers.reads import noted
 from perframe.importers.shipped import resolved
 from perframe.ir import Model
 from perframe.passes.clean import remove_unused
@@ -52,9 +54,32 @@ def load(
     Raises ModelError for anything that is wrong with a file; MissingFileError, which is also a FileNotFoundError, if it
     does not exist; and UnsupportedOperatorError, which lists every node that cannot be imported.
     """
+    report, source = progress or (lambda _what, _done: None), resolved(source)
+    keeps = optimize and stop_after is None and key is None and signature is None and isinstance(source, (str, Path))
+    place = kept(source, dims, outputs, narrow_doubles) if keeps else None
+    found = None if place is None else place.read(Path(source).name)
+    if found is not None:
+        return found
+    with noted() as reads:
+        model = _loaded(source, optimize, dims, outputs, narrow_doubles, report, stop_after, key, signature)
+    if place is not None:
+        place.write(model, reads)
+    return model
+
+
+def _loaded(
+    source: Any,
+    optimize: bool,
+    dims: Mapping[str, int] | None,
+    outputs: Sequence[str] | None,
+    narrow_doubles: bool,
+    report: Callable[[str, float], None],
+    stop_after: int | None,
+    key: str | bytes | None,
+    signature: str | None,
+) -> Model:
     from perframe.passes.prepared import freeze
 
-    report = progress or (lambda _what, _done: None)
     try:
         model = _imported(source, report, key, signature)
         if dims is not None:
@@ -121,7 +146,6 @@ def _imported(
     from perframe.files.reading import read_bytes, read_file
 
     found: Model | None = None
-    source = resolved(source)
     if isinstance(source, (str, Path)):
         found = read_file(Path(source), key)
     elif isinstance(source, (bytes, bytearray, memoryview)):

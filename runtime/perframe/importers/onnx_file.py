@@ -13,6 +13,7 @@ from perframe.importers.formats import UNKNOWN, what_it_is
 from perframe.importers.onnx_messages import NeedsLibrary, is_a, parsed
 from perframe.importers.onnx_walk import Contents
 from perframe.importers.onnx_weights import Split, split
+from perframe.importers.reads import current
 from perframe.importers.shipped import models_like
 from perframe.safety.records import dataclass
 
@@ -93,6 +94,8 @@ def _of_path(path: Path) -> Split:
         if not path.is_file():
             raise ModelError(f"{str(path)!r} is not a file, but a device or a pipe")
         with path.open("rb") as file:
+            if (noting := current()) is not None:
+                noting.opened(file, path)
             return split(file, path.stat().st_size)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         if isinstance(error, ModelError):

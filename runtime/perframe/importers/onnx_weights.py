@@ -19,6 +19,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.importers.reads import current
 from perframe.safety.records import dataclass
 from perframe.tensor.background import is_beside_frames, take_turns
 
@@ -86,13 +87,15 @@ def read_array(file: IO[bytes], at: int, size: int, data_type: int, dims: Sequen
     if math.prod(dims) * np.dtype(dtype).itemsize != size:
         return None
     array = np.empty(math.prod(dims), dtype)
-    if not _fill(file, at, array.view(np.uint8).data):
+    if not fill(file, at, array.view(np.uint8).data):
         return None
     array.flags.writeable = False
+    if (noting := current()) is not None:
+        noting.filled(file, array, at)
     return array.astype(array.dtype.newbyteorder("="), copy=False).reshape(dims)
 
 
-def _fill(file: IO[bytes], at: int, target: memoryview) -> bool:
+def fill(file: IO[bytes], at: int, target: memoryview) -> bool:
     """Fill memory from a position of a file; False if the file ends before. Two threads halve the wait for the system,
     which clears new memory when it is first written. Frames go first: beside them one thread is enough.
     """

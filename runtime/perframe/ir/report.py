@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, field
@@ -79,6 +79,17 @@ class OptimizationReport:
     passes: tuple[PassReport, ...] = field(default=())
     origins: tuple[Origin, ...] = ()
     gone: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> OptimizationReport:
+        """Return the report of which `as_json` made this, without origins."""
+
+        def run(one: Mapping[str, Any]) -> PassReport:
+            sizes = {which: ModelSize(**one[which]) for which in ("before", "after")}
+            return PassReport(**{**one, **sizes, "refusals": tuple([Refusal(**each) for each in one["refusals"]])})
+
+        before, after = ModelSize(**said["before"]), ModelSize(**said["after"])
+        return cls(before, after, tuple([run(one) for one in said["passes"]]))
 
     @property
     def refusals(self) -> dict[str, tuple[Refusal, ...]]:

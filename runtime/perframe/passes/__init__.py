@@ -158,6 +158,12 @@ def add_pass(name: str, run: Pass, *, after: str) -> None:
     _added[name] = run, after
 
 
+def has_added() -> bool:
+    """Whether programs or installed packages have added passes. Raises ModelError if a package cannot be imported."""
+    import_installed(ENTRY_POINTS, "passes")
+    return bool(_added)
+
+
 def pass_names() -> list[str]:
     """Return the names of the passes that `optimize` runs, in their order."""
     names, left = list(PASSES), dict(_added)

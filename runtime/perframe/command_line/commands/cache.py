@@ -21,6 +21,7 @@ from perframe.resources import cache_folder
 KINDS = {  # by name: the folder, the suffix of its files, and their purpose
     "kernels": ("kernels", ".o", "compiled CPU kernels"),
     "programs": ("kernels", ".program", "linked GPU programs"),
+    "models": ("models", ".kept", "imported and optimized models"),
     "environments": ("conversion", "", "Python environments of perframe convert"),
     "tuned": ("tuned", ".json", "variants that perframe tune chose"),
 }
@@ -34,7 +35,8 @@ def cache(
     ] = ",".join(KINDS),
     as_json: AsJson = False,
 ) -> None:
-    """Show the cached files of perframe, or delete them: compiled kernels, GPU programs, environments, tuned variants.
+    """Show the cached files of perframe, or delete them: compiled kernels, GPU programs, models, environments,
+    tuned variants.
 
     Everything in the cache is made again when it is needed. PERFRAME_CACHE names another cache folder.
     """

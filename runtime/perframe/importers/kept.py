@@ -1,0 +1,154 @@
+"""Models that were loaded before, kept in the cache folder as the passes left them.
+
+Importing and optimizing a file takes most of a start. A kept model holds its graph, and the constants that passes made:
+weights that are unchanged are read from the model's own files, as at the first load. It serves as long as these files,
+the options of `load` and this perframe are the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+import perframe
+from perframe.backends.kernel_files import prune
+from perframe.errors import ModelError
+from perframe.files import model_file
+from perframe.files.container import ALIGNMENT
+from perframe.files.reading import copied
+from perframe.importers.onnx_weights import fill
+from perframe.importers.reads import Array, Reads, stamp_of
+from perframe.ir import Model
+from perframe.ir.declaration import REGISTRY
+from perframe.ir.report import OptimizationReport
+from perframe.resources import cache_folder
+from perframe.safety.private_files import make_private, problem_of
+from perframe.safety.records import dataclass
+from perframe.tensor import DataType
+
+MOST_BYTES = 64 << 20  # of one kept model: reading more saves too little
+ALL_BYTES = 512 << 20  # of all of them
+SETTLED = 2.0  # seconds since the last change of a file: a younger one may change again within the clock's step
+_HEAD = 8  # bytes of the length of the head
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The place of a kept model: of a file, and of the options with which it is loaded."""
+
+    path: Path
+
+    def read(self, name: str) -> Model | None:
+        """Return the model, under the file's name; None if there is none, or if it does not serve any more."""
+        try:
+            with open(self.path, "rb") as file:
+                data = copied(file, os.fstat(file.fileno()).st_size)
+            length = int.from_bytes(data[:_HEAD], "little")
+            head = json.loads(bytes(data[_HEAD:length]))
+            with ExitStack() as opened:
+                files = [opened.enter_context(open(path, "rb")) for path, _ in head["files"]]
+                if [[*stamp_of(file.fileno())] for file in files] != [stamp for _, stamp in head["files"]]:
+                    return None
+                model = model_file.read(data[length:], name, lambda *asked: _read(files, *asked))
+            model.fixed_inputs = frozenset(head["fixed_inputs"])
+            model.report = OptimizationReport.of(head["report"])
+        except (OSError, ValueError, LookupError, TypeError, ModelError):
+            return None  # what is wrong is made again
+        with contextlib.suppress(OSError):
+            os.utime(self.path)  # prune deletes what was unused for longest
+        return model
+
+    def write(self, model: Model, reads: Reads) -> None:
+        """Keep a model, unless it is large, or one of its files has changed just now."""
+        now = time.time()
+        if model.report is None or not reads.is_whole or not reads.files or _has_foreign_layers():
+            return
+        if any(now - max(stamp[3:]) / 1e9 < SETTLED for stamp in reads.files.values()):
+            return
+        head = json.dumps(
+            {
+                "files": list(reads.files.items()),
+                "fixed_inputs": sorted(model.fixed_inputs),
+                "report": model.report.as_json(),
+            }
+        ).encode()
+        length = -(-(_HEAD + len(head)) // ALIGNMENT) * ALIGNMENT
+        try:
+            buffers = [*model_file.buffers(model, reads.places().of)]
+        except ModelError:  # a layer holds what no file can
+            return
+        if sum(map(len, buffers)) > MOST_BYTES:
+            return
+        with contextlib.suppress(OSError):  # kernels are not kept either then, and that is said
+            make_private(self.path.parent)
+            beside = self.path.with_name(f".{self.path.name}.{os.urandom(4).hex()}")
+            try:
+                with open(beside, "xb") as file:
+                    file.write(length.to_bytes(_HEAD, "little") + head.ljust(length - _HEAD))
+                    file.writelines(buffers)
+                os.replace(beside, self.path)
+            finally:
+                beside.unlink(missing_ok=True)
+            prune(self.path.parent, ALL_BYTES)
+
+
+def kept(
+    source: str | Path, dims: Mapping[str, int] | None, outputs: Sequence[str] | None, narrow_doubles: bool
+) -> Kept | None:
+    """Return where the model of a file is kept; None where none is."""
+    from perframe.passes import has_added
+
+    if os.environ.get("PERFRAME_KEEP_MODELS") == "0" or _has_foreign_layers() or has_added():
+        return None
+    folder = cache_folder() / "models"
+    if problem_of(folder):
+        return None
+    options = [os.path.abspath(source), dict(dims or {}), outputs and [*outputs], narrow_doubles, _installation()]
+    key = hashlib.sha256(repr(options).encode("utf-8", "surrogatepass")).hexdigest()
+    return Kept(folder / f"{key[:40]}.kept")
+
+
+def _has_foreign_layers() -> bool:
+    """Whether layers are declared that are not perframe's: their code may change, and constants with it."""
+    return not all(found.origin.startswith("perframe.") for found in list(REGISTRY.values()))
+
+
+@cache
+def _installation() -> str:
+    """Facts that change with this perframe: the list of its files with their hashes, or their times in a checkout."""
+    package = Path(perframe.__file__).parent
+    lists = sorted(package.parent.glob("perframe-*.dist-info/RECORD"))
+    facts: list[Any] = [path.read_bytes() for path in lists] or [
+        (path, found.st_mtime_ns, found.st_size) for path, found in _sources(package)
+    ]
+    return hashlib.sha256(repr([np.__version__, *facts]).encode()).hexdigest()
+
+
+def _sources(folder: str | Path) -> list[tuple[str, os.stat_result]]:
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                found.append((entry.path, entry.stat()))
+            elif entry.name != "__pycache__" and entry.is_dir():
+                found += _sources(entry.path)
+    return sorted(found)
+
+
+def _read(files: Sequence[IO[bytes]], place: tuple[int, int], dtype: DataType, shape: tuple[int, ...]) -> Array:
+    """Read a constant of the model's own files. Raises ModelError."""
+    array = np.empty(shape, dtype.numpy)
+    if not fill(files[place[0]], place[1], array.reshape(-1).view(np.uint8).data):
+        raise ModelError("a file has changed while it was read")
+    array.flags.writeable = False
+    return array
