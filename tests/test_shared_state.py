@@ -69,6 +69,7 @@ REASONS = {
     "ir/layer.py:_serials": NUMBERS,
     "ir/declaration.py:FOUND": "a cache: threads that miss at once find the same declaration",
     "ir/declaration.py:REGISTRY": IMPORTS,
+    "importers/reads.py:_current": CONTEXT,
     "ir/report.py:_refusals": CONTEXT,
     "passes/__init__.py:_added": "each pass is added in one step, and all are copied before they are read",
     "passes/prepared.py:_known": "a cache, under `_lock`",

@@ -119,14 +119,12 @@ def _graph(metadata: Mapping[str, str]) -> dict[str, Any]:
 def _arrays(
     tensors: Any, entries: Mapping[str, TensorEntry], body: memoryview, outside: Outside | None
 ) -> dict[str, Array]:
-    if not isinstance(tensors, dict):
-        raise ModelError("its graph lists no tensors")
     read: dict[str, Array] = {}
-    for key, said in tensors.items():
+    for key, said in tensors.items() if isinstance(tensors, dict) else ():
         match said:
             case [str(name), list(shape), [int(file), int(at)]] if outside is not None:
                 read[key] = outside((file, at), read_dtype(name, f"tensor {key!r:.200}"), tuple(shape))
-    if tensors.keys() - read.keys() != entries.keys():
+    if not isinstance(tensors, dict) or tensors.keys() - read.keys() != entries.keys():
         raise ModelError("its graph and its header list different tensors")
     return read | {key: _array(key, tensors[key], entry, body) for key, entry in entries.items()}
 

@@ -9,8 +9,6 @@ from typing import IO, Any
 
 from perframe.backends import evaluator
 from perframe.errors import InputError, ModelError
-from perframe.importers.kept import kept
-from perframe.importers.reads import noted
 from perframe.importers.shipped import resolved
 from perframe.ir import Model
 from perframe.passes.clean import remove_unused
@@ -51,20 +49,33 @@ def load(
 
     Weights in other files are read only from the model's own folder, so such a model must be given by its path.
 
+    The next load of an unchanged ONNX file reads the optimized model from the cache folder (the page "Saving").
+
     Raises ModelError for anything that is wrong with a file; MissingFileError, which is also a FileNotFoundError, if it
     does not exist; and UnsupportedOperatorError, which lists every node that cannot be imported.
     """
     report, source = progress or (lambda _what, _done: None), resolved(source)
-    keeps = optimize and stop_after is None and key is None and signature is None and isinstance(source, (str, Path))
-    place = kept(source, dims, outputs, narrow_doubles) if keeps else None
-    found = None if place is None else place.read(Path(source).name)
-    if found is not None:
-        return found
+    place = None
+    if optimize and stop_after is None and key is None and signature is None and _is_onnx_path(source):
+        from perframe.importers.kept import kept  # late: other files do not need it
+
+        place = kept(source, dims, outputs, narrow_doubles)
+        found = None if place is None else place.read(Path(source).name)
+        if found is not None:
+            return found
+    given = source, optimize, dims, outputs, narrow_doubles, report, stop_after, key, signature
+    if place is None:
+        return _loaded(*given)
+    from perframe.importers.reads import noted
+
     with noted() as reads:
-        model = _loaded(source, optimize, dims, outputs, narrow_doubles, report, stop_after, key, signature)
-    if place is not None:
-        place.write(model, reads)
+        model = _loaded(*given)
+    place.write(model, reads)
     return model
+
+
+def _is_onnx_path(source: Any) -> bool:
+    return isinstance(source, (str, Path)) and str(source).lower().endswith(".onnx")
 
 
 def _loaded(

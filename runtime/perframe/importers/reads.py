@@ -27,7 +27,7 @@ def stamp_of(file: int | str | Path) -> Stamp:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-class _Read(NamedTuple):
+class _FilledArray(NamedTuple):
     address: int
     size: int  # bytes
     array: ref[Array]
@@ -41,7 +41,7 @@ class Reads:
 
     files: dict[str, Stamp] = field(default_factory=dict)
     is_whole: bool = True  # whether each file was the same each time
-    _arrays: list[_Read] = field(default_factory=list)
+    _arrays: list[_FilledArray] = field(default_factory=list)
     _open: dict[IO[bytes], int] = field(default_factory=dict)  # the index of the file
 
     def opened(self, file: IO[bytes], path: Path) -> None:
@@ -54,24 +54,24 @@ class Reads:
         """Note an array whose memory is a range of an opened file. It is never written again."""
         index = self._open.get(file)
         if index is not None:
-            self._arrays.append(_Read(address_of(array), array.nbytes, ref(array), index, at))
+            self._arrays.append(_FilledArray(address_of(array), array.nbytes, ref(array), index, at))
 
-    def places(self) -> Places:
+    def places(self) -> FilePlaces:
         """The places of the arrays that still live."""
         living = [(read, array) for read in self._arrays if (array := read.array()) is not None]
-        return Places(sorted(living, key=lambda pair: pair[0].address))
+        return FilePlaces(sorted(living, key=lambda pair: pair[0].address))
 
 
-class Places:
+class FilePlaces:
     """Finds the range of a file that an array's memory holds."""
 
-    def __init__(self, reads: list[tuple[_Read, Array]]) -> None:
+    def __init__(self, reads: list[tuple[_FilledArray, Array]]) -> None:
         """The arrays are kept alive, so that no other gets their memory meanwhile."""
         self._reads, self._arrays = [read for read, _ in reads], [array for _, array in reads]
         self._begins = [read.address for read in self._reads]
 
     def of(self, array: Array) -> tuple[int, int] | None:
-        """The index of the file, and the first byte in it; None if the array's bytes are in none as they are."""
+        """The index of the file, and the first byte in it; None if no file has the array's bytes."""
         if not array.nbytes or not array.flags.c_contiguous or array.flags.writeable:
             return None
         address = address_of(array)
