@@ -40,8 +40,11 @@ _ON_BOOLS = {ast.BitAnd: ("&&", "and"), ast.BitOr: ("||", "or"), ast.BitXor: ("!
 @functools.cache
 def _functions_of(path: str) -> dict[tuple[str, int], ast.FunctionDef]:
     """The functions in a file or a notebook's cell, by name and first line."""
-    tree = ast.parse("".join(linecache.getlines(path)))
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    statements: list[ast.AST] = [*ast.parse("".join(linecache.getlines(path))).body]
+    for node in statements:  # expressions, which hold no functions, are nine tenths of a tree
+        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+            statements += getattr(node, part, ())
+    found = [node for node in statements if isinstance(node, ast.FunctionDef)]
     return {(x.name, x.decorator_list[0].lineno if x.decorator_list else x.lineno): x for x in found}
 
 

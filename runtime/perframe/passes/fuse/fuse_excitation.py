@@ -10,7 +10,7 @@ import math
 from perframe.ir import Layer, Model, Value
 from perframe.passes.match import may_move
 from perframe.passes.patterns import AnyValue, Op, Rules
-from perframe.passes.place.ranges import ranges
+from perframe.passes.place.ranges import Ranges
 
 FACTOR = 4  # the index of a convolution's input for the factors
 
@@ -24,7 +24,7 @@ run = Rules()
 def _fuse(model: Model, root: Layer, scaling: Layer, source: Value, factor: Value) -> int:
     if root.inputs[FACTOR:] or not root.channels_last or not _fits(root, source, factor):
         return 0
-    if not may_move(max(map(abs, ranges(model)[factor]))):
+    if not may_move(max(map(abs, Ranges()[factor]))):
         return 0
     root.set_input(FACTOR, factor)
     root.set_input(0, source)

@@ -6,7 +6,7 @@ Indices stay on the GPU. Those that do not fit are outside of any tensor, and ar
 from __future__ import annotations
 
 from perframe.ir import Evaluate, Layer, Model, Value
-from perframe.passes.place.ranges import HELD, INT32, Range, ranges
+from perframe.passes.place.ranges import HELD, INT32, Ranges
 
 INDICES = {"Gather": 1, "GatherElements": 1, "GatherND": 1, "ScatterElements": 1, "ScatterND": 1}
 
@@ -17,7 +17,7 @@ def run(model: Model, evaluate: Evaluate) -> int:
     if not _makes_wide(model):
         return 0
     marked = 0
-    found = ranges(model)
+    found = Ranges()
     for layer in model.walk():
         if layer.on_host or layer.is_wide or layer.declaration.alias or layer.declaration.on_host:
             continue
@@ -36,7 +36,7 @@ def _makes_wide(model: Model) -> bool:
     return any(value.spec.dtype in HELD for value in made) or any(not value.spec.dtype.is_float for value in means)
 
 
-def _sums_beyond(layer: Layer, found: dict[Value, Range]) -> bool:
+def _sums_beyond(layer: Layer, found: Ranges) -> bool:
     """Whether the sum for a mean of integers may leave int32."""
     low, high = found[layer.output]
     return not layer.output.spec.dtype.is_float and not (INT32[0] <= low and high <= INT32[1])
@@ -46,7 +46,7 @@ def _reads(layer: Layer, index: int) -> bool:
     return layer.declaration.reads_values and not layer.declaration.is_host(index)
 
 
-def _is_held(value: Value, found: dict[Value, Range]) -> bool:
+def _is_held(value: Value, found: Ranges) -> bool:
     spec = value.spec
     held = HELD.get(spec.dtype) if spec.kind == "tensor" else None
     if held is None or spec.value is not None:  # the backend looks at constants itself

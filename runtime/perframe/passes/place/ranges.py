@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from perframe.ir import Layer, Model, Value
+from perframe.ir import Layer, Value
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.sizes.size import is_symbolic
 from perframe.layers.quantize import WHOLE_RANGES
@@ -43,20 +43,45 @@ _TO_ONE = dict.fromkeys(("Sigmoid", "HardSigmoid", "Softmax", "Hardmax"), (0.0, 
 _AROUND_ZERO = dict.fromkeys(("Tanh", "Softsign", "Sin", "Cos", "Erf", "Sign"), (-1.0, 1.0))
 
 
-def ranges(model: Model) -> dict[Value, Range]:
-    """The range of each tensor's numbers. A GPU's 64-bit numbers are assumed to be within `HELD`."""
-    read = (value for layer in model.layers for value in (*layer.operands, *layer.results))
-    found = {value: _of(value.spec) for value in (*model.inputs, *read)}
-    for layer in model.walk():
-        if layer.outputs and layer.outputs[0] and layer.output.spec.value is None:
-            made = _made(layer, found)
-            if made is not None:
-                found[layer.output] = made
-        at = _INDICES.get(layer.op)
-        value = None if at is None else (*layer.outputs, None, None)[at]
-        if value is not None:
-            found[value] = (0.0, _most_index(layer))
-    return found
+class Ranges:
+    """The range of each tensor's numbers, of those that are asked for and of those that decide them. A GPU's 64-bit
+    numbers are assumed to be within `HELD`.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[Value, Range] = {}
+
+    def __getitem__(self, value: Value) -> Range:
+        waiting = [value]
+        while waiting:  # not by recursion: a network may be deep
+            last = waiting[-1]
+            needed = [] if last in self._found else [v for v in _decisive(last) if v not in self._found]
+            waiting += needed
+            if not needed:
+                if last not in self._found:
+                    self._found[last] = self._range_of(last)
+                waiting.pop()
+        return self._found[value]
+
+    def _range_of(self, value: Value) -> Range:
+        layer = value.producer
+        if layer is not None:
+            at = _INDICES.get(layer.op)
+            if at is not None and layer.outputs[at:] and layer.outputs[at] is value:
+                return 0.0, _most_index(layer)
+            if layer.outputs[0] is value and value.spec.value is None:
+                made = _made(layer, self._found)
+                if made is not None:
+                    return made
+        return _of(value.spec)
+
+
+def _decisive(value: Value) -> Sequence[Value]:
+    """The values whose ranges decide that of a value."""
+    layer = value.producer
+    if layer is None or layer.epilogue or layer.outputs[0] is not value or value.spec.value is not None:
+        return ()
+    return layer.operands if layer.op in _MOVES or layer.op in _RULES else ()
 
 
 def _most_index(layer: Layer) -> float:
@@ -108,6 +133,8 @@ def _made(layer: Layer, found: Mapping[Value, Range]) -> Range | None:
     rule = _RULES.get(layer.op)
     if rule is not None:
         return rule(layer, given)
+    if layer.op in _UNBOUNDED:
+        return ANY
     return _TO_ONE.get(layer.op) or _AROUND_ZERO.get(layer.op)
 
 
@@ -212,8 +239,6 @@ _RULES: dict[str, Callable[[Layer, Sequence[Range]], Range | None]] = {
     "CumSum": lambda layer, given: _sum(Layer(layer.op, "", layer.inputs[:1], []), given),
     "ReduceMean": lambda layer, given: given[0] if _is_real(layer) else _sum(layer, given),
     "BitShift": _shift,
-    **dict.fromkeys(
-        ("Pow", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2", "CumProd"), lambda _layer, _given: ANY
-    ),
-    **dict.fromkeys(("MatMul", "Gemm", "Einsum", "BitwiseNot"), lambda _layer, _given: ANY),
 }
+_UNBOUNDED = {"MatMul", "Gemm", "Einsum", "BitwiseNot", "Pow", "CumProd"}
+_UNBOUNDED |= {"ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2"}
