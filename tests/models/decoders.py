@@ -27,8 +27,10 @@ class Decoder:
     name: str
     kind: str  # the names of the class and of the config, without the latter's "Config"
     values: dict[str, Any]
-    heads: int = HEADS
+    heads: int = HEADS  # of keys and values
     encoder: Callable[[Any], Tensor] | None = None
+    layers: int = LAYERS
+    head_size: int = WIDTH // HEADS
 
     def made(self) -> Any:
         """The model of transformers."""
@@ -109,8 +111,11 @@ def export(decoder: Decoder, file: Path) -> tuple[Any, Tensor | None]:
     """Write the decoder. Return the model of transformers, and its encoder's output."""
     model = decoder.made()
     hidden = None if decoder.encoder is None else decoder.encoder(model)
-    ids, names = torch.tensor([[5, 6, 7]]), [f"{layer}.{kind}" for layer in range(LAYERS) for kind in ("key", "value")]
-    past = [torch.zeros(1, decoder.heads, 5, WIDTH // HEADS) for _ in names]
+    ids, names = (
+        torch.tensor([[5, 6, 7]]),
+        [f"{layer}.{kind}" for layer in range(decoder.layers) for kind in ("key", "value")],
+    )
+    past = [torch.zeros(1, decoder.heads, 5, decoder.head_size) for _ in names]
     if hidden is None:
         others = {"attention_mask": torch.ones(1, 8, dtype=torch.int64), "position_ids": torch.arange(5, 8)[None]}
         open_dims = {"attention_mask": {1: "total"}, "position_ids": {1: "sequence"}}
