@@ -29,6 +29,8 @@ class Loads:
         monkeypatch.setenv("PERFRAME_CACHE", str(folder / "cache"))
         monkeypatch.delenv("PERFRAME_KEEP_MODELS")
         monkeypatch.setattr(kept, "SETTLED", float("-inf"))  # files of tests are young
+        own = {name: found for name, found in REGISTRY.items() if found.origin.startswith("perframe.")}
+        monkeypatch.setattr(kept, "REGISTRY", own)  # without the layers that other tests have declared
         monkeypatch.setattr(importer, "_imported", self._counting(importer._imported))
         self.folder, self.imports = folder / "cache" / "models", 0
 
@@ -195,12 +197,11 @@ def test_layers_from_outside_are_not_kept(load: Loads, tmp_path: Path, monkeypat
     def Twice(x: Any) -> list[Any]:
         return [x]
 
-    try:
+    with monkeypatch.context() as all_layers:
+        all_layers.setattr(kept, "REGISTRY", REGISTRY)
         load(path)
         assert load(path)[1]
-    finally:
-        del REGISTRY["tests.kept::Twice"]
-    assert not load.files
+        assert not load.files
     load(path)
     assert not load(path)[1]
 
