@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _is_paused = False
+_has_callers = False  # whether the caller has frozen objects
 
 
 @contextmanager
@@ -34,7 +35,9 @@ def uncollected() -> Iterator[None]:
 
 def count_as_old() -> None:
     """Let all objects count as old at once: the next brief search would visit many new ones."""
-    if not gc.get_freeze_count():  # else the caller has objects there, which stay there
+    global _has_callers
+    _has_callers = _has_callers or gc.get_freeze_count() > 0  # to count millions takes as long as a frame: once
+    if not _has_callers:  # what the caller has frozen stays frozen
         gc.freeze()
         gc.unfreeze()
 
