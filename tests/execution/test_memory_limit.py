@@ -14,6 +14,7 @@ import pytest
 import perframe as pf
 from perframe import functional as F
 from perframe.backends.cpu.program.arena import ALIGNMENT
+from perframe.safety import collection
 from perframe.tensor.memory import MEGABYTE, Held, ledger
 from perframe.testing.checks import trace
 
@@ -22,13 +23,17 @@ ROOM = 1 << 40  # bytes: a limit that leaves room for all
 
 
 @pytest.fixture(autouse=True)
-def nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_else(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Only what a test makes changes the bytes held: not what earlier tests have dropped, no plans of workers that they
-    keep, and no jobs that trace.
+    keep, and no jobs that trace. Searches for garbage, which a limit makes often, leave the tests themselves out.
     """
     monkeypatch.setenv("PERFRAME_FOLLOW", "0")
     settled()
     monkeypatch.setattr(ledger, "holders", WeakSet[Any]())
+    monkeypatch.setattr(collection, "_has_callers", True)
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def limit(size: int) -> pf.MemoryLimit:
