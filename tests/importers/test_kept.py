@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,35 @@ def test_the_environment_and_a_shared_folder_prevent_it(
     load.folder.chmod(0o777)
     load(path)
     assert not load.files
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="only where there are such pipes")
+def test_a_pipe_in_the_place_of_the_file_is_not_opened(load: Loads, tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx")
+    load(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(pf.ModelError, match="a device or a pipe"):
+        load(path)
+
+
+def test_wrong_options_are_said_as_without_it(load: Loads, tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx")
+    load(path)
+    for options in ({"dims": 3}, {"dims": ["batch"]}, {"outputs": 3}, {"outputs": "y"}):
+        with pytest.raises(Exception) as kept_error:
+            load(path, **options)
+        with pytest.raises(Exception) as plain_error:
+            load(path.read_bytes(), **options)
+        assert type(kept_error.value) is type(plain_error.value)
+
+
+def test_threads_keep_one_model(load: Loads, tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx")
+    with ThreadPoolExecutor(8) as threads:
+        models = [found for found, _ in threads.map(load, [path] * 24)]
+    assert len(load.files) == 1
+    assert all(facts(model) == facts(models[0]) for model in models)
 
 
 def test_bytes_are_imported_each_time(load: Loads, tmp_path: Path) -> None:

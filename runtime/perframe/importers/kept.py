@@ -55,9 +55,12 @@ class Kept:
                 data = copied(file, os.fstat(file.fileno()).st_size)
             length = int.from_bytes(data[:_HEAD], "little")
             head = json.loads(bytes(data[_HEAD:length]))
+            paths, stamps = zip(*head["files"], strict=True)
+            if [[*stamp_of(path)] for path in paths] != [*stamps]:  # before a pipe is opened, which would wait
+                return None
             with ExitStack() as opened:
-                files = [opened.enter_context(open(path, "rb")) for path, _ in head["files"]]
-                if [[*stamp_of(file.fileno())] for file in files] != [stamp for _, stamp in head["files"]]:
+                files = [opened.enter_context(open(path, "rb")) for path in paths]
+                if [[*stamp_of(file.fileno())] for file in files] != [*stamps]:
                     return None
                 model = model_file.read(data[length:], name, lambda *asked: _read(files, *asked))
             model.fixed_inputs = frozenset(head["fixed_inputs"])
@@ -110,10 +113,12 @@ def kept(
 
     if os.environ.get("PERFRAME_KEEP_MODELS") == "0" or _has_foreign_layers() or has_added():
         return None
+    if not isinstance(dims, dict | None) or not isinstance(outputs, list | tuple | None):
+        return None  # loading says what is wrong with it, if anything
     folder = cache_folder() / "models"
     if problem_of(folder):
         return None
-    options = [os.path.abspath(source), dict(dims or {}), outputs and [*outputs], narrow_doubles, _installation()]
+    options = [os.path.abspath(source), dims, outputs and [*outputs], narrow_doubles, _installation()]
     key = hashlib.sha256(repr(options).encode("utf-8", "surrogatepass")).hexdigest()
     return Kept(folder / f"{key[:40]}.kept")
 
