@@ -18,8 +18,6 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
 import perframe as pf
 from perframe.command_line.sources import likely_arrays, likely_dims
@@ -83,7 +81,7 @@ def inputs_of(file: Path, folder: str) -> Path:
 
 def main(files: list[Path], python: Annotated[str, typer.Option()] = sys.executable, rounds: int = 5) -> None:
     """Time the starts of models in ONNX files."""
-    table = Table("model", "cold: ours", "onnxruntime", "warm: ours", "onnxruntime", "warm, ratio")
+    print("seconds cold (ours, onnxruntime), warm (ours, onnxruntime), and the ratio of those")
     ratios = []
     for file in files:
         with tempfile.TemporaryDirectory() as cache:
@@ -92,8 +90,7 @@ def main(files: list[Path], python: Annotated[str, typer.Option()] = sys.executa
             pairs = [[seconds(side, python, file, inputs, cache) for side in SIDES] for _ in range(rounds)]
         warm = [statistics.median(column) for column in zip(*pairs, strict=True)]
         ratios.append(warm[0] / warm[1])
-        table.add_row(file.stem, *(f"{time:.2f} s" for time in (*cold, *warm)), f"{ratios[-1]:.2f}")
-    Console(width=120).print(table)
+        print(f"{file.stem:48}", *(f"{time:6.2f}" for time in (*cold, *warm)), f"{ratios[-1]:6.2f}", flush=True)
     mean, over = statistics.geometric_mean(ratios), sum(ratio > 1.5 for ratio in ratios)
     print(f"ours / onnxruntime, warm: mean {mean:.2f}, largest {max(ratios):.2f}, over 1.5: {over} of {len(ratios)}")
 
