@@ -36,7 +36,7 @@ from perframe.safety.private_files import make_private, problem_of
 from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
-MOST_BYTES = 64 << 20  # of one kept model: reading more saves too little
+MOST_BYTES = 128 << 20  # of one kept model
 ALL_BYTES = 512 << 20  # of all of them
 SETTLED = 2.0  # seconds since the last change of a file: a younger one may change again within the clock's step
 _HEAD = 8  # bytes of the length of the head
