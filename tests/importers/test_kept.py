@@ -256,6 +256,32 @@ def test_bytes_are_imported_each_time(load: Loads, tmp_path: Path) -> None:
     assert not load.files
 
 
+@pytest.mark.parametrize("place", ["/nowhere/perframe/__init__.pyc", "empty"])
+def test_a_frozen_program_keeps_none(load: Loads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    path = write(tmp_path / "m.onnx")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(pf, "__file__", str(tmp_path / place / "__init__.pyc"))
+    kept._installation.cache_clear()
+    try:
+        assert load(path)[1] and load(path)[1]
+    finally:
+        kept._installation.cache_clear()
+    assert not load.files
+
+
+def test_an_installed_perframe_is_known_by_its_list_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = tmp_path / "perframe-0.1.0.dist-info" / "RECORD"
+    record.parent.mkdir()
+    found = set()
+    for text in ("a.py,sha256=1", "a.py,sha256=2"):
+        record.write_text(text)
+        monkeypatch.setattr(pf, "__file__", str(tmp_path / "perframe" / "__init__.py"))
+        kept._installation.cache_clear()
+        found.add(kept._installation())
+    kept._installation.cache_clear()
+    assert len(found) == 2 and "" not in found
+
+
 def test_another_perframe_imports_again(load: Loads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "m.onnx")
     load(path)

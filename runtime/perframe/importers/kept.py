@@ -115,10 +115,10 @@ def kept(
         return None
     if not isinstance(dims, dict | None) or not isinstance(outputs, list | tuple | None):
         return None  # loading says what is wrong with it, if anything
-    folder = cache_folder() / "models"
-    if problem_of(folder):
+    folder, installation = cache_folder() / "models", _installation()
+    if problem_of(folder) or not installation:
         return None
-    options = [os.path.abspath(source), dims, outputs and [*outputs], narrow_doubles, _installation()]
+    options = [os.path.abspath(source), dims, outputs and [*outputs], narrow_doubles, installation]
     key = hashlib.sha256(repr(options).encode("utf-8", "surrogatepass")).hexdigest()
     return Kept(folder / f"{key[:40]}.kept")
 
@@ -130,13 +130,18 @@ def _has_foreign_layers() -> bool:
 
 @cache
 def _installation() -> str:
-    """Facts that change with this perframe: the list of its files with their hashes, or their times in a checkout."""
+    """Facts that change with this perframe: the list of its files with their hashes, or their times in a checkout.
+
+    Empty where there are no files, as in an archive or a frozen program.
+    """
     package = Path(perframe.__file__).parent
     lists = sorted(package.parent.glob("perframe-*.dist-info/RECORD"))
-    facts: list[Any] = [path.read_bytes() for path in lists] or [
-        (path, found.st_mtime_ns, found.st_size) for path, found in _sources(package)
-    ]
-    return hashlib.sha256(repr([np.__version__, *facts]).encode()).hexdigest()
+    facts: list[Any] = []
+    with contextlib.suppress(OSError):
+        facts = [path.read_bytes() for path in lists] or [
+            (path, found.st_mtime_ns, found.st_size) for path, found in _sources(package)
+        ]
+    return hashlib.sha256(repr([np.__version__, *facts]).encode()).hexdigest() if facts else ""
 
 
 def _sources(folder: str | Path) -> list[tuple[str, os.stat_result]]:
