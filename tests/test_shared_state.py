@@ -86,7 +86,7 @@ REASONS = {
     "resources.py:_folder_of_this_process": "a folder for caches: two threads that ask first at once may make two",
     "ir/sizes/names.py:NAMES": "it has no state: atoms have their own",
     "ir/sizes/names.py:_unknown": NUMBERS,
-    "safety/collection.py:_has_callers": "threads that ask at once find the same",
+    "safety/collection.py:_caller_froze": "threads that ask at once find the same",
     "safety/collection.py:_is_paused": "a pause that another thread ends early costs only time",
     "tensor/background.py:_own": "a local of threads",
     "tensor/background.py:_threads": "a thread adds its own work in one step; only the exit reads it, as a list",

@@ -30,7 +30,7 @@ def nothing_else(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PERFRAME_FOLLOW", "0")
     settled()
     monkeypatch.setattr(ledger, "holders", WeakSet[Any]())
-    monkeypatch.setattr(collection, "_has_callers", True)
+    monkeypatch.setattr(collection, "_caller_froze", True)
     gc.freeze()
     yield
     gc.unfreeze()

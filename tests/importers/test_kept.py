@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -269,17 +270,31 @@ def test_a_frozen_program_keeps_none(load: Loads, tmp_path: Path, monkeypatch: p
     assert not load.files
 
 
-def test_an_installed_perframe_is_known_by_its_list_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = tmp_path / "perframe-0.1.0.dist-info" / "RECORD"
-    record.parent.mkdir()
+def test_a_changed_file_of_perframe_is_another_perframe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "perframe" / "passes" / "fuse.py"
+    source.parent.mkdir(parents=True)
+    monkeypatch.setattr(pf, "__file__", str(tmp_path / "perframe" / "__init__.py"))
     found = set()
-    for text in ("a.py,sha256=1", "a.py,sha256=2"):
-        record.write_text(text)
-        monkeypatch.setattr(pf, "__file__", str(tmp_path / "perframe" / "__init__.py"))
+    for text in ("a = 1", "a = 10"):
+        source.write_text(text)
         kept._installation.cache_clear()
         found.add(kept._installation())
     kept._installation.cache_clear()
     assert len(found) == 2 and "" not in found
+
+
+def test_beside_frames_it_is_read_and_not_written(load: Loads, tmp_path: Path) -> None:
+    path = write(tmp_path / "m.onnx")
+
+    async def loads() -> pf.Model:
+        return await pf.load_async(path)
+
+    asyncio.run(loads())
+    assert not load.files
+    first, _ = load(path)
+    before = load.imports
+    assert facts(asyncio.run(loads())) == facts(first)
+    assert load.imports == before
 
 
 def test_another_perframe_imports_again(load: Loads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

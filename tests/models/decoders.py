@@ -111,10 +111,8 @@ def export(decoder: Decoder, file: Path) -> tuple[Any, Tensor | None]:
     """Write the decoder. Return the model of transformers, and its encoder's output."""
     model = decoder.made()
     hidden = None if decoder.encoder is None else decoder.encoder(model)
-    ids, names = (
-        torch.tensor([[5, 6, 7]]),
-        [f"{layer}.{kind}" for layer in range(decoder.layers) for kind in ("key", "value")],
-    )
+    ids = torch.tensor([[5, 6, 7]])
+    names = [f"{layer}.{kind}" for layer in range(decoder.layers) for kind in ("key", "value")]
     past = [torch.zeros(1, decoder.heads, 5, decoder.head_size) for _ in names]
     if hidden is None:
         others = {"attention_mask": torch.ones(1, 8, dtype=torch.int64), "position_ids": torch.arange(5, 8)[None]}

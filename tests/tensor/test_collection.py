@@ -68,7 +68,7 @@ def test_objects_of_a_block_are_old_and_are_collected() -> None:
 
 def test_frozen_objects_of_the_caller_stay_frozen_and_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counts, count = list[int](), gc.get_freeze_count
-    monkeypatch.setattr(collection, "_has_callers", False)
+    monkeypatch.setattr(collection, "_caller_froze", False)
     monkeypatch.setattr(gc, "get_freeze_count", lambda: counts.append(count()) or counts[-1])
     gc.freeze()
     try:

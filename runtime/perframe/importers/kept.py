@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from perframe.resources import cache_folder
 from perframe.safety.private_files import make_private, problem_of
 from perframe.safety.records import dataclass
 from perframe.tensor import DataType
+from perframe.tensor.background import is_beside_frames
 
 MOST_BYTES = 128 << 20  # of one kept model
 ALL_BYTES = 512 << 20  # of all of them
@@ -72,9 +73,11 @@ class Kept:
         return model
 
     def write(self, model: Model, reads: Reads) -> None:
-        """Keep a model, unless it is large, or one of its files has changed just now."""
+        """Keep a model, unless it is large, or one of its files has changed just now. Frames go first: beside them
+        nothing is kept, since JSON of a large graph is written without a pause.
+        """
         now = time.time()
-        if model.report is None or not reads.is_whole or not reads.files or _has_foreign_layers():
+        if model.report is None or not reads.is_whole or not reads.files or _has_foreign_layers() or is_beside_frames():
             return
         if any(now - max(stamp[3:]) / 1e9 < SETTLED for stamp in reads.files.values()):
             return
@@ -130,26 +133,24 @@ def _has_foreign_layers() -> bool:
 
 @cache
 def _installation() -> str:
-    """Facts that change with this perframe: the list of its files with their hashes, or their times in a checkout.
+    """A digest of what changes with this perframe: the times and sizes of its files.
 
     Empty where there are no files, as in an archive or a frozen program.
     """
-    package = Path(perframe.__file__).parent
-    lists = sorted(package.parent.glob("perframe-*.dist-info/RECORD"))
-    facts: list[Any] = []
-    with contextlib.suppress(OSError):
-        facts = [path.read_bytes() for path in lists] or [
-            (path, found.st_mtime_ns, found.st_size) for path, found in _sources(package)
-        ]
-    return hashlib.sha256(repr([np.__version__, *facts]).encode()).hexdigest() if facts else ""
+    try:
+        found = _sources(Path(perframe.__file__).parent)
+    except OSError:
+        return ""
+    return hashlib.sha256(repr([np.__version__, found]).encode()).hexdigest() if found else ""
 
 
-def _sources(folder: str | Path) -> list[tuple[str, os.stat_result]]:
+def _sources(folder: str | Path) -> list[tuple[str, int, int]]:
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
-                found.append((entry.path, entry.stat()))
+                facts = entry.stat()
+                found.append((entry.path, facts.st_mtime_ns, facts.st_size))
             elif entry.name != "__pycache__" and entry.is_dir():
                 found += _sources(entry.path)
     return sorted(found)

@@ -41,7 +41,7 @@ _ON_BOOLS = {ast.BitAnd: ("&&", "and"), ast.BitOr: ("||", "or"), ast.BitXor: ("!
 def _functions_of(path: str) -> dict[tuple[str, int], ast.FunctionDef]:
     """The functions in a file or a notebook's cell, by name and first line."""
     statements: list[ast.AST] = [*ast.parse("".join(linecache.getlines(path))).body]
-    for node in statements:  # expressions, which hold no functions, are nine tenths of a tree
+    for node in statements:  # most of a tree are expressions, which hold no functions
         for part in ("body", "orelse", "handlers", "finalbody", "cases"):
             statements += getattr(node, part, ())
     found = [node for node in statements if isinstance(node, ast.FunctionDef)]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _is_paused = False
-_has_callers = False  # whether the caller has frozen objects
+_caller_froze = False  # objects, which then stay frozen
 
 
 @contextmanager
@@ -35,9 +35,9 @@ def uncollected() -> Iterator[None]:
 
 def count_as_old() -> None:
     """Let all objects count as old at once: the next brief search would visit many new ones."""
-    global _has_callers
-    _has_callers = _has_callers or gc.get_freeze_count() > 0  # to count millions takes as long as a frame: once
-    if not _has_callers:  # what the caller has frozen stays frozen
+    global _caller_froze
+    _caller_froze = _caller_froze or gc.get_freeze_count() > 0  # to count millions takes as long as a frame: once
+    if not _caller_froze:
         gc.freeze()
         gc.unfreeze()
 
