@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import math
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -19,8 +18,6 @@ import perframe as pf
 from execution.swaps import WIDTH, X, finished, model, output, settled
 from perframe.errors import ClosedError, InputError, MissingFileError, ModelError, PerframeError
 from perframe.execution import swapping
-from perframe.execution.parts import Parts
-from perframe.execution.swapping import Swaps
 from perframe.host import App, ManualClock
 from perframe.host.surface import BlankSurface
 from perframe.plan.segments import Segment
@@ -338,42 +335,6 @@ def test_a_dropped_worker_ends_its_swap(backend: str, backend_context: Any) -> N
     assert swaps() is None and swap.done
     with pytest.raises(ClosedError):
         swap.result()
-
-
-def test_slices_are_part_of_a_budget(worker: pf.Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The milliseconds of a slice are not there for the layers of that frame."""
-    given = list[float]()
-    monkeypatch.setattr(Swaps, "is_idle", property(lambda self: False))
-    monkeypatch.setattr(Swaps, "advance", lambda self, most=0.0: 0.25 * most)
-    spend = Parts.spend
-
-    def noted(self: Parts, values: Any, budget: Any) -> Any:
-        for step in spend(self, values, budget):
-            given.append(budget.seconds)
-            yield step
-
-    monkeypatch.setattr(Parts, "spend", noted)
-    for _ in worker.schedule_iterable(X, budget_ms=0.001):
-        pass
-    assert given and all(seconds == pytest.approx(0.875e-6) for seconds in given)
-
-
-@pytest.mark.parametrize(("seconds", "taken"), [(0.0, 1), (10.0, 1), (12.5, 2), (100.0, 7)])
-def test_a_slice_ends_before_a_step_that_may_exceed_it(
-    seconds: float, taken: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = [0.0]
-    monkeypatch.setattr(swapping.time, "perf_counter", lambda: clock[0])
-
-    def steps() -> Iterator[bool]:
-        for duration in (6, 1, 1, 1, 1, 1, 1):
-            clock[0] += duration
-            yield False
-
-    swaps, begun = Swaps(threading.RLock()), steps()
-    swaps._steps, swaps._seconds = [begun], seconds
-    swaps.advance()
-    assert 7 - len(list(begun)) == taken
 
 
 def test_no_frame_searches_the_new_plan_for_garbage(worker: pf.Worker, results: Callable[[int], Any]) -> None:

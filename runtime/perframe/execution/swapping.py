@@ -124,6 +124,7 @@ class Swaps:
         self._thread, self._frame, self._rested_at = 0, -1, 0.0
         self._is_usable: Callable[[], bool] = lambda: True
         self._watches = False  # whether frames call it
+        self._rests = False  # whether a run has left a frame to its slice
         self._closes = False  # whether instances are freed even if a tensor of theirs is held
 
     def begin(
@@ -226,11 +227,17 @@ class Swaps:
             self._watch_frames()
         self._steps.append(steps)
 
-    def advance_within(self, budget: Budget | None, seconds: float) -> None:
-        """Take a slice. It is a part of the seconds of a run with a budget, half of them at most."""
-        used = 0.0 if self.is_idle else self.advance(self._seconds if budget is None else seconds / 2)
-        if budget is not None:
-            budget.seconds = max(seconds - used, 0.0)
+    def advance_within(self, budget: Budget | None, seconds: float) -> bool:
+        """Take a slice. It is a part of the seconds of a run with a budget, half of them at most. Returns whether the
+        run goes on in this frame: it rests for one where a step, such as to make a large texture, took longer.
+        """
+        most = self._seconds if budget is None else seconds / 2
+        used = 0.0 if self.is_idle else self.advance(most)
+        if budget is None or seconds == math.inf:
+            return True
+        budget.seconds = max(seconds - used, 0.0)
+        self._rests = used > min(self._seconds, most) and not self._rests
+        return not self._rests
 
     def advance(self, most: float = math.inf) -> float:
         """Take a slice of `most` seconds, at most one in each frame, if this thread may. Returns the seconds used."""

@@ -244,7 +244,7 @@ class Worker(Inspected):
         with self._lock:
             self._check_open()
             self._under_way = 0  # the run before ends here
-            self._swaps.advance_within(budget, seconds)
+            goes_on = self._swaps.advance_within(budget, seconds)
             if gathered is not self._own:
                 values.update(self._own.inputs.gather(({name: values[name] for name in self._own.inputs.names},), {}))
             self.states.add(values)  # as they are now
@@ -258,12 +258,12 @@ class Worker(Inspected):
                     if run != self._runs:
                         raise InputError(f"{self.model.name}: {_ENDED}")
                     with self._own.entered():
-                        step = next(steps, END)
+                        step: Any = next(steps, END) if goes_on else None
                     if step is END:
                         self._end_run(values, trial)
                         return
-                yield step  # type: ignore[misc]
-                self._swaps.advance_within(budget, seconds)
+                yield step
+                goes_on = self._swaps.advance_within(budget, seconds)
         finally:
             if self._under_way == run:
                 self._under_way = 0
@@ -296,7 +296,7 @@ class Worker(Inspected):
 
     # --- another model ---
 
-    def swap(self, model: Source, inputs: Mapping[str, Any] | None = None, budget_ms: float = 1.0) -> Swap:
+    def swap(self, model: Source, inputs: Mapping[str, Any] | None = None, budget_ms: float = 0.5) -> Swap:
         """Begin to put another model in the place of this one: a Model, or anything that `load` takes. Runs of the old
         model continue; the exchange comes between two runs.
 
