@@ -1,8 +1,8 @@
+//@ unit element, strip if TOGETHER, strip if PLANAR
 //@ input R
 //@ texture T
 //@ param ivec2 texture_size
 //@ param int layer
-//@ param int resample
 //@ param int flipped
 //@ param int numbers
 //@ param ivec4 box
@@ -15,7 +15,6 @@
 //@ param int width
 //@ param int items
 //@ param ivec4 steps
-//@ param int color_conversion
 //@ param float lowest
 //@ include texels
 //@ include srgb
@@ -23,11 +22,17 @@
 //@ include mixed
 //@ include region
 // An element samples the texture within the region of its item.
-O_TYPE element(int o) {
-    ivec3 p = place_of(o);
-    vec2 at = within(o / steps.w % items, (vec2(p.xy) + 0.5) / vec2(width, height));
+Region region;
+void enter(int item) { region = region_of(min(item, items - 1)); } // a strip may end beyond the last
+vec4 color_at(ivec4 place) {
+#ifndef ONE_ITEM
+    enter(place.w);
+#endif
+    vec2 at = within(region, (vec2(place.xy) + 0.5) / vec2(width, height));
     if (flipped == 1) at.y = float(texture_size.y) - at.y;
-    vec4 color = resample == 0 ? texel_of(clamp_to_edge(ivec2(floor(at)), texture_size), 0)
-                               : mixed(at, 0, texture_size);
-    return element_of(color, p.z);
+#ifdef NEAREST
+    return texel_of(clamp_to_edge(ivec2(floor(at)), texture_size), 0);
+#else
+    return mixed(at, 0, texture_size);
+#endif
 }

@@ -9,8 +9,6 @@
 //@ param int channels
 //@ param ivec4 steps
 //@ param vec4 blank
-//@ param int smooth_
-//@ param int color_conversion
 //@ param float lowest
 //@ param float step_
 //@ param ivec2 corner
@@ -24,32 +22,44 @@
 //@ include srgb
 //@ include nearest
 //@ include warp
-// A pixel samples the tensor's box at the pixel's centre. Each channel is value * factor + mean. A channel that the
-// tensor lacks is blank: alpha is 1 then.
+// A pixel samples the tensor's box at the pixel's centre (SMOOTH), or takes the nearest element. Each channel is
+// value * factor + mean; CONVERTS changes its brightness. A channel that the tensor lacks is blank: alpha is 1 then. With
+// OPAQUE it is alpha.
+vec2 at; // in the tensor
+ivec2 near;
 float at_(int c, ivec2 p) {
     p = box.xy + clamp_to_edge(p - box.xy, box.zw);
     return (float(X(first + p.x * steps.x + p.y * steps.y + c * steps.z)) - lowest) * step_;
 }
+float channel(int k, int c) {
+    if (c < 0 || c >= channels) return blank[k];
+#ifdef SMOOTH
+    ivec2 low = ivec2(floor(at - 0.5));
+    vec2 part = at - 0.5 - floor(at - 0.5);
+    float value = mix(mix(at_(c, low), at_(c, low + ivec2(1, 0)), part.x),
+                      mix(at_(c, low + ivec2(0, 1)), at_(c, low + ivec2(1, 1)), part.x), part.y);
+#else
+    float value = at_(c, near);
+#endif
+    value = value * factor[k] + mean[k];
+#ifdef CONVERTS
+    if (k < 3) value = converted(value, CONVERTS);
+#endif
+    return value;
+}
 vec4 color(ivec2 pixel) {
-    vec2 at = (vec2(pixel) + 0.5 - origin) * scale;
-    ivec2 near = box.xy + nearest_of(pixel - corner);
+    at = (vec2(pixel) + 0.5 - origin) * scale;
     if (warped == 1) {
         at = warp(vec2(pixel) + 0.5 - origin);
         if (!(all(greaterThanEqual(at, vec2(box.xy))) && all(lessThan(at, vec2(box.xy + box.zw))))) discard;
-        near = ivec2(floor(at));
     }
-    ivec2 low = ivec2(floor(at - 0.5));
-    vec2 part = at - 0.5 - floor(at - 0.5);
-    vec4 result = blank;
-    for (int k = 0; k < 4; ++k) {
-        int c = swizzle[k];
-        if (c < 0 || c >= channels) continue;
-        float value = smooth_ == 1
-            ? mix(mix(at_(c, low), at_(c, low + ivec2(1, 0)), part.x),
-                  mix(at_(c, low + ivec2(0, 1)), at_(c, low + ivec2(1, 1)), part.x), part.y)
-            : at_(c, near);
-        value = value * factor[k] + mean[k];
-        result[k] = k < 3 ? converted(value, color_conversion) : value;
-    }
-    return result;
+#ifndef SMOOTH
+    near = warped == 1 ? ivec2(floor(at)) : box.xy + nearest_of(pixel - corner);
+#endif
+#ifdef OPAQUE
+    float alpha = blank.w;
+#else
+    float alpha = channel(3, swizzle.w);
+#endif
+    return vec4(channel(0, swizzle.x), channel(1, swizzle.y), channel(2, swizzle.z), alpha);
 }

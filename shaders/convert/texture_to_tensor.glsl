@@ -1,9 +1,9 @@
+//@ unit element, strip if TOGETHER, strip if PLANAR
 //@ texture T
 //@ param ivec2 texture_size
 //@ param int layer
 //@ param vec2 origin
 //@ param vec2 scale
-//@ param int resample
 //@ param float level
 //@ param int flipped
 //@ param int warped
@@ -21,8 +21,8 @@
 //@ param int channels
 //@ param int height
 //@ param int width
+//@ param int items
 //@ param ivec4 steps
-//@ param int color_conversion
 //@ param float lowest
 //@ include texels
 //@ include srgb
@@ -30,23 +30,24 @@
 //@ include nearest
 //@ include warp
 //@ include mixed
-// A tensor element samples the texture at the centre of its pixel: the nearest texel, a mix of four, or such mixes on
-// two levels of its mipmap. Outside the box lies the letterbox. The element is (value - mean) * factor.
+// A tensor element samples the texture at the centre of its pixel: the NEAREST texel, a mix of four, or such mixes on two
+// levels of its MIPMAP; by a matrix in a region that is not upright. Outside the box lies the letterbox.
 vec4 mixed_on(int lod, vec2 at) {
     ivec2 size = max(texture_size >> lod, ivec2(1));
     return mixed(at * vec2(size) / vec2(texture_size), lod, size);
 }
-O_TYPE element(int o) {
-    ivec3 p = place_of(o);
-    if (!in_box(p)) return element_of(padding, p.z);
-    if (resample == 0 && warped == 0) {
-        ivec2 near = clamp_to_edge(nearest_of(p.xy - box.xy), texture_size);
-        return element_of(texel_of(flipped == 1 ? ivec2(near.x, texture_size.y - 1 - near.y) : near, 0), p.z);
-    }
-    vec2 at = warped == 1 ? warp(vec2(p.xy) + 0.5) : origin + (vec2(p.xy) + 0.5) * scale;
-    if (resample == 0) return element_of(texel_of(clamp_to_edge(ivec2(floor(at)), texture_size), 0), p.z);
+vec4 color_at(ivec4 place) {
+    if (!in_box(place.xy)) return padding;
+    vec2 at = warped == 1 ? warp(vec2(place.xy) + 0.5) : origin + (vec2(place.xy) + 0.5) * scale;
+#if defined(NEAREST)
+    ivec2 near = nearest_of(place.xy - box.xy);
+    if (flipped == 1) near.y = texture_size.y - 1 - near.y;
+    return texel_of(clamp_to_edge(warped == 1 ? ivec2(floor(at)) : near, texture_size), 0);
+#elif defined(MIPMAP)
     int lod = int(level);
     vec4 color = mixed_on(lod, at);
-    if (resample == 2 && level > float(lod)) color = mix(color, mixed_on(lod + 1, at), level - float(lod));
-    return element_of(color, p.z);
+    return level > float(lod) ? mix(color, mixed_on(lod + 1, at), level - float(lod)) : color;
+#else
+    return mixed(at, 0, texture_size);
+#endif
 }

@@ -20,8 +20,9 @@ flat PASSED vec4 lower;
 #ifdef VERTEX
 //@ include region
 vec2 quad(int row, vec2 corner) {
-    vec2 a = mapped(within(row, vec2(0.0, 0.0))), b = mapped(within(row, vec2(1.0, 0.0)));
-    vec2 c = mapped(within(row, vec2(1.0, 1.0))), d = mapped(within(row, vec2(0.0, 1.0)));
+    Region region = region_of(row);
+    vec2 a = mapped(within(region, vec2(0.0, 0.0))), b = mapped(within(region, vec2(1.0, 0.0)));
+    vec2 c = mapped(within(region, vec2(1.0, 1.0))), d = mapped(within(region, vec2(0.0, 1.0)));
     shade = shade_of(row);
     upper = vec4(a, b);
     lower = vec4(c, d);

@@ -25,8 +25,9 @@ PASSED vec2 inked;
 vec2 quad(int letter, vec2 corner) {
     int row = int(G(letter * 4));
     float left = float(G(letter * 4 + 1)), wide = float(G(letter * 4 + 2)), begin = float(G(letter * 4 + 3));
-    vec2 a = mapped(within(row, vec2(0.0, 0.0))), b = mapped(within(row, vec2(1.0, 0.0)));
-    vec2 c = mapped(within(row, vec2(1.0, 1.0))), d = mapped(within(row, vec2(0.0, 1.0)));
+    Region region = region_of(row);
+    vec2 a = mapped(within(region, vec2(0.0, 0.0))), b = mapped(within(region, vec2(1.0, 0.0)));
+    vec2 c = mapped(within(region, vec2(1.0, 1.0))), d = mapped(within(region, vec2(0.0, 1.0)));
     vec2 at = floor(min(min(a, b), min(c, d)) + 0.5);
     shade = shade_of(row);
     inked = vec2(left + wide * corner.x, cell * corner.y);

@@ -1,11 +1,25 @@
-// What the shaders that fill a tensor share: where an element lies, and its value. BYTES says that elements are bytes.
-ivec3 place_of(int o) { // column, row, channel
-    return ivec3(o / steps.x % width, o / steps.y % height, o / steps.z % channels);
+// What the shaders that fill a tensor share: where an element lies, and its value. BYTES says that elements are bytes,
+// and CONVERTS that the brightness of colours is converted. Divisions take long: three are enough for a strip where the
+// innermost dims are channels, columns and rows (TOGETHER, the number of channels: 3 or 4), or columns, rows and channels
+// (PLANAR). With ONE_ITEM a strip lies in one picture of a batch, for which the shader defines enter(item).
+ivec4 place_of(int o) { // column, row, channel, picture
+#if defined(TOGETHER)
+    int pixel = o / TOGETHER, row = pixel / width, item = row / height;
+    return ivec4(pixel - row * width, row - item * height, o - pixel * TOGETHER, item);
+#elif defined(PLANAR)
+    int row = o / width, plane = row / height, item = plane / channels;
+    return ivec4(o - row * width, row - plane * height, plane - item * channels, item);
+#else
+    return ivec4(o / steps.x % width, o / steps.y % height, o / steps.z % channels, o / steps.w % items);
+#endif
 }
-bool in_box(ivec3 at) { return all(greaterThanEqual(at.xy, box.xy)) && all(lessThan(at.xy, box.xy + box.zw)); }
-O_TYPE element_of(vec4 color, int c) {
+bool in_box(ivec2 at) { return all(greaterThanEqual(at, box.xy)) && all(lessThan(at, box.xy + box.zw)); }
+O_TYPE value_of(vec4 color, int c) { // of a channel
     int source = swizzle[c];
-    float value = source < 3 ? converted(color[source], color_conversion) : color[source];
+    float value = color[source];
+#ifdef CONVERTS
+    if (source < 3) value = converted(value, CONVERTS);
+#endif
     value = (value - mean[c]) * factor[c];
 #ifdef BYTES
     float whole = roundEven(value * 255.0 + lowest);
@@ -14,3 +28,68 @@ O_TYPE element_of(vec4 color, int c) {
     return value;
 #endif
 }
+vec4 color_at(ivec4 place);
+#ifdef ONE_ITEM
+void enter(int item);
+#endif
+#if defined(TOGETHER)
+ivec4 pixel_after(ivec4 at) {
+    if (at.x + 1 < width) return at + ivec4(1, 0, 0, 0);
+    return at.y + 1 < height ? ivec4(0, at.y + 1, at.zw) : ivec4(0, 0, at.z, at.w + 1);
+}
+O_VECTOR values_of(vec4 color) {
+    O_TYPE last = O_TYPE(0);
+#if TOGETHER == 4
+    last = value_of(color, 3);
+#endif
+    return O_VECTOR(value_of(color, 0), value_of(color, 1), value_of(color, 2), last);
+}
+void strip(int first, out O_VECTOR result[TEXELS]) {
+    ivec4 place = place_of(4 * first);
+#ifdef ONE_ITEM
+    enter(place.w);
+#endif
+    for (int k = 0; k < TEXELS; ++k) {
+        O_VECTOR here = values_of(color_at(place));
+        place = pixel_after(place);
+#if TOGETHER == 4
+        result[k] = here;
+#else
+        // Four elements lie in two pixels. Each is sampled once.
+        O_VECTOR next = values_of(color_at(place));
+        int c = place.z;
+        result[k] = c == 0 ? O_VECTOR(here.xyz, next.x) : c == 1 ? O_VECTOR(here.yz, next.xy) : O_VECTOR(here.z, next.xyz);
+        if (c == 2) place = pixel_after(place);
+        place.z = c == 2 ? 0 : c + 1;
+#endif
+    }
+}
+#elif defined(PLANAR)
+ivec4 element_after(ivec4 at) {
+    if (at.x + 1 < width) return at + ivec4(1, 0, 0, 0);
+    if (at.y + 1 < height) return ivec4(0, at.y + 1, at.zw);
+    return at.z + 1 < channels ? ivec4(0, 0, at.z + 1, at.w) : ivec4(0, 0, 0, at.w + 1);
+}
+O_TYPE next_value(inout ivec4 place) {
+    O_TYPE value = value_of(color_at(place), place.z);
+    place = element_after(place);
+    return value;
+}
+void strip(int first, out O_VECTOR result[TEXELS]) {
+    ivec4 place = place_of(4 * first);
+#ifdef ONE_ITEM
+    enter(place.w);
+#endif
+    for (int k = 0; k < TEXELS; ++k) {
+        result[k].x = next_value(place);
+        result[k].y = next_value(place);
+        result[k].z = next_value(place);
+        result[k].w = next_value(place);
+    }
+}
+#else
+O_TYPE element(int o) {
+    ivec4 place = place_of(o);
+    return value_of(color_at(place), place.z);
+}
+#endif

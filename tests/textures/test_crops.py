@@ -44,12 +44,22 @@ def test_each_item_is_a_crop(backend: str, gl_context: Any, regions: Any, resamp
     assert near.all() if resample == "linear" else near.mean() > 0.97  # places on an edge may go either way
 
 
-@pytest.mark.parametrize("layout", ["NHWC", "CHWN"])
-def test_other_layouts(backend: str, gl_context: Any, layout: str) -> None:
-    how = HOW.replace(layout=layout)
-    wanted = expected(PICTURE, ROTATED, (7, 5), HOW).transpose(["NCHW".index(axis) for axis in layout])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC", "CHWN", "HWNC"])
+@pytest.mark.parametrize("size", [(7, 5), (8, 4), (16, 8)], ids=["odd", "one strip", "strips"])
+@pytest.mark.parametrize("swizzle", ["r", "bgr", "argb"])
+def test_other_layouts(backend: str, gl_context: Any, layout: str, size: tuple[int, int], swizzle: str) -> None:
+    """Shaders compute strips of 32 elements: of one item or of two, with one, three or four channels side by side."""
+    how = pf.TextureTransform(layout=layout, swizzle=swizzle, color_conversion="srgb_to_linear")
+    picture = RANDOM.uniform(0, 1, (23, 19, 4)).astype(np.float32)
+    with pf.TextureConverter() as converter:
+        empty = (1, len(swizzle), size[1], size[0])
+        items = [
+            converter.to_tensor(picture, pf.Tensor.empty(empty), how.replace(layout="NCHW", region=each)).numpy()
+            for each in ROTATED
+        ]
+    wanted = np.concatenate(items).transpose(["NCHW".index(axis) for axis in layout])
     with pf.TextureConverter(gl_context, backend) as converter:  # type: ignore[arg-type]
-        x = converter.crop(texture_of(gl_context, PICTURE), ROTATED, pf.Tensor.empty(wanted.shape), how)
+        x = converter.crop(texture_of(gl_context, picture), ROTATED, pf.Tensor.empty(wanted.shape), how)
         np.testing.assert_allclose(x.numpy(), wanted, atol=1e-4)
 
 

@@ -229,7 +229,7 @@ class Swaps:
 
     def advance_within(self, budget: Budget | None, seconds: float) -> bool:
         """Take a slice. It is a part of the seconds of a run with a budget, half of them at most. Returns whether the
-        run goes on in this frame: it rests for one where a step, such as to make a large texture, took longer.
+        run continues in this frame: it rests for one where a step, such as to make a large texture, took longer.
         """
         most = self._seconds if budget is None else seconds / 2
         used = 0.0 if self.is_idle else self.advance(most)

@@ -49,9 +49,9 @@ class FilterWeights:
         return int(self.first.min()), int(self.first.max()) + self.values.shape[1]
 
     def table(self, taps: int) -> Array:
-        """Shape (elements, 1 + taps), float32: for each element its first pixel, and its weights."""
-        result = np.zeros((len(self.first), 1 + taps), np.float32)
-        result[:, 0], result[:, 1 : 1 + self.values.shape[1]] = self.first, self.values
+        """Shape (elements, 4 + taps), float32: for each element its first pixel and three zeros, and its weights."""
+        result = np.zeros((len(self.first), 4 + taps), np.float32)
+        result[:, 0], result[:, 4 : 4 + self.values.shape[1]] = self.first, self.values
         return result
 
     def apply(self, image: Array) -> Array:

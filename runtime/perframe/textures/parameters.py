@@ -75,8 +75,8 @@ def crop_params(
         "resample": _DIRECT[how.resample],
         "flipped": int(how.coord_origin == "bottom_left"),
         "numbers": numbers,
-        "items": items,
         **_element_params(how, (0, 0, dims[2], dims[1]), dims, dtype),
+        "items": items,
         "steps": _steps(how, dims, items),
     }
 
@@ -112,6 +112,7 @@ def _element_params(how: TextureTransform, box: tuple[int, ...], dims: Dims, dty
         "channels": channels,
         "height": height,
         "width": width,
+        "items": 1,
         "steps": _steps(how, dims),
         "color_conversion": COLOR_CONVERSIONS.index(how.color_conversion),
         "lowest": float(WHOLE_RANGES.get(dtype, (0, 0))[0]),

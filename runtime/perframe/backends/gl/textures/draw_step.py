@@ -43,13 +43,28 @@ def bind_inputs(gl: Any, device: Device, compute: bool, storages: Sequence[Any],
         gl.glBindSampler(unit, device.sampler)
 
 
+def drawing_variant(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The numbers and the defines of a pass that draws a tensor (see shaders/convert/tensor_to_texture.glsl)."""
+    numbers = dict(params)
+    smooth, conversion = numbers.pop("smooth_"), numbers.pop("color_conversion")
+    defines = {"SMOOTH": "1"} if smooth else {}
+    if conversion:
+        defines["CONVERTS"] = str(conversion)
+    if numbers["swizzle"][3] < 0:
+        defines["OPAQUE"] = "1"
+    return numbers, defines
+
+
 class DrawStep:
     """A pass that draws a tensor into pixels."""
 
-    def __init__(self, device: Device, target: DrawTarget, compute: bool, kind: str) -> None:
+    def __init__(
+        self, device: Device, target: DrawTarget, compute: bool, kind: str, defines: Mapping[str, str]
+    ) -> None:
         self.kernel = load_kernel("convert/tensor_to_texture")
         accessors = accessors_of(device, compute, {"X": kind})
-        shader = compose(self.kernel, "draw", accessors, {"O_TYPE": "float"}, "", 430 if compute else 330)
+        version = 430 if compute else 330
+        shader = compose(self.kernel, "draw", accessors, {"O_TYPE": "float", **defines}, "", version)
         self._program = program_of(device, shader, compute, self.kernel, ["X"])
         self._device, self._target, self._compute = device, target, compute
         self.input: Any = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import moderngl
@@ -20,7 +19,7 @@ from perframe.backends.gl.pixel import PixelBackend
 from perframe.backends.gl.replay import Name
 from perframe.backends.gl.textures import pictures
 from perframe.backends.gl.textures.attachments import DrawnTextures
-from perframe.backends.gl.textures.draw_step import DrawStep
+from perframe.backends.gl.textures.draw_step import DrawStep, drawing_variant
 from perframe.backends.gl.textures.frames import FramePass, OwnTexture
 from perframe.backends.gl.textures.steps import (
     Filter,
@@ -35,6 +34,7 @@ from perframe.backends.gl.textures.steps import (
     operand_at,
 )
 from perframe.backends.gl.textures.targets import DrawTarget
+from perframe.backends.gl.textures.variant import Variant
 from perframe.backends.operand import Array, Operand
 from perframe.errors import BackendError, InputError
 from perframe.graphics.yuv import YuvFrame
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from perframe.graphics import GLContext
 
 _PIXELS = {"f1": "uint8", "nu1": "uint8", "f2": "float16", "f4": "float32"}  # by moderngl's names for dtypes
-_ROWS, _TAPS = 64, 4  # the rows and the weights of filters are multiples of these
+_ROWS, _TAPS = 64, 4  # the rows and the weights of filters are multiples of these; shaders read four weights
 _AT_ONCE = 6  # parts that a pass joins
 Bound = TypeVar("Bound")
 _MAX_BOUND = 64  # passes that stay bound; beyond that, the least recently used one is dropped
@@ -177,46 +177,40 @@ class TexturePasses:
 
         def make() -> Pass[Replay]:
             source, (output, place) = TextureName(0), operand_at(tensor.shape, tensor.dtype)
-            planned = source, place
-            return self._bind("texture_to_tensor", {}, output, params, {"T": source}, storage, planned, layered)
+            return self._bind("texture_to_tensor", {}, output, variant, {"T": source}, storage, [source, place])
 
-        params, layered = {**params, "layer": layer_of(texture)}, layered_define(texture)
+        variant = Variant.of(params, texture)
         with self._device.using() as gl:
-            key = ("to_tensor", storage.backend_type, tensor.shape, tensor.dtype, *layered)
+            key = ("to_tensor", storage.backend_type, tensor.shape, tensor.dtype, variant.key)
             found = self._pass(key, make)
             found.step.actual = TextureName(name_of(texture)), storage
-            found.run(gl, params)
+            found.run(gl, variant.numbers)
 
     def crop(
         self,
         texture: Any,
         regions: Tensor,
-        numbers: Storage,
+        regions_storage: Storage,
         tensor: Tensor,
         storage: Storage,
         params: Mapping[str, Numbers],
     ) -> None:
         """Sample regions of a texture, whose numbers lie in a storage, into the batch of a tensor's storage."""
         self.check(tensor, storage)
-        self.check(regions, numbers)
+        self.check(regions, regions_storage)
 
         def make() -> Pass[Replay]:
-            source, (given, first), (output, place) = (
-                TextureName(0),
-                operand_at(regions.shape, regions.dtype),
-                operand_at(tensor.shape, tensor.dtype),
-            )
+            source, (output, place) = TextureName(0), operand_at(tensor.shape, tensor.dtype)
+            given, first = operand_at(regions.shape, regions.dtype)
             planned = source, first, place
-            return self._bind(
-                "regions_to_tensor", {"R": given}, output, params, {"T": source}, storage, planned, layered
-            )
+            return self._bind("regions_to_tensor", {"R": given}, output, variant, {"T": source}, storage, planned)
 
-        params, layered = {**params, "layer": layer_of(texture)}, layered_define(texture)
+        variant = Variant.of(params, texture, has_regions=True)
         with self._device.using() as gl:
-            key = ("crop", storage.backend_type, tensor.shape, tensor.dtype, regions.shape, *layered)
+            key = ("crop", storage.backend_type, tensor.shape, tensor.dtype, regions.shape, variant.key)
             found = self._pass(key, make)
-            found.step.actual = TextureName(name_of(texture)), numbers, storage
-            found.run(gl, params)
+            found.step.actual = TextureName(name_of(texture)), regions_storage, storage
+            found.run(gl, variant.numbers)
 
     def filter_to_tensor(
         self,
@@ -237,7 +231,7 @@ class TexturePasses:
         rows = _rounded(end - top, _ROWS)  # so that regions of similar sizes share a pass
         taps = _rounded(weights[0].values.shape[1], _TAPS), _rounded(weights[1].values.shape[1], _TAPS)
         wide, high = params["box"][2:]
-        across = {
+        numbers = {
             "texture_size": size,
             "layer": layer_of(texture),
             "width": wide,
@@ -245,29 +239,32 @@ class TexturePasses:
             "first_row": size[1] - 1 - top if flipped else top,
             "row_step": -1 if flipped else 1,
         }
-        down, layered = {**params, "taps": taps[1], "first_row": top}, layered_define(texture)
+        across = Variant(numbers, layered_define(texture))
+        down, into = Variant({"width": wide, "taps": taps[1], "first_row": top}, {}), Variant.of(params)
 
         def make() -> Filter:
             backend = self._backends[storage.backend_type]
-            shapes = (rows, wide, 4), (wide, 1 + taps[0]), (high, 1 + taps[1])
-            between, first, second = (
+            shapes = (rows, wide, 4), (high, wide, 4), (wide, 4 + taps[0]), (high, 4 + taps[1])
+            rows_of, picture, first, second = (
                 Operand("filter", shape, DataType.FLOAT32, storage=backend.alloc(shape, DataType.FLOAT32))
                 for shape in shapes
             )
             source, (output, place) = TextureName(0), operand_at(tensor.shape, tensor.dtype)
             return Filter(
-                self._bind("filter_columns", {"F": first}, between, across, {"T": source}, storage, [source], layered),
-                self._bind("filter_to_tensor", {"X": between, "F": second}, output, down, {}, storage, [place]),
+                self._bind("filter_columns", {"F": first}, rows_of, across, {"T": source}, storage, [source]),
+                self._bind("filter_rows", {"X": rows_of, "F": second}, picture, down, {}, storage, []),
+                self._bind("filter_to_tensor", {"X": picture}, output, into, {}, storage, [place]),
                 (first.storage, second.storage),
             )
 
         with self._device.using() as gl:
-            key = ("filter", storage.backend_type, tensor.shape, tensor.dtype, wide, high, rows, taps, *layered)
-            found = self._pass(key, make)
+            shapes = tensor.shape, tensor.dtype, wide, high, rows, taps
+            found = self._pass(("filter", storage.backend_type, shapes, across.key, into.key), make)
             found.set_weights(weights, taps)
-            found.across.step.actual, found.down.step.actual = (TextureName(name_of(texture)),), (storage,)
-            found.across.run(gl, across)
-            found.down.run(gl, down)
+            found.across.step.actual, found.into.step.actual = (TextureName(name_of(texture)),), (storage,)
+            found.across.run(gl, across.numbers)
+            found.down.run(gl, down.numbers)
+            found.into.run(gl, into.numbers)
 
     def join(self, parts: Sequence[Storage], item: Tensor, tensor: Tensor, storage: Storage, inner: int) -> None:
         """Join the storages of a batch's items, which are like `item`, along the batch's dim of a tensor. `inner`
@@ -306,7 +303,7 @@ class TexturePasses:
         def make() -> Pass[Replay]:
             *given, (output, place) = [operand_at((run,), dtype) for run in (*sizes, sum(sizes))]
             inputs, planned = {f"X{k}": one for k, (one, _) in enumerate(given)}, [*(each for _, each in given), place]
-            return self._bind("join", inputs, output, params, {}, target, planned, defines)
+            return self._bind("join", inputs, output, Variant(params, defines), {}, target, planned)
 
         with self._device.using() as gl:
             found = self._pass(("join", target.backend_type, tuple(sizes), dtype, *sorted(defines)), make)
@@ -318,17 +315,16 @@ class TexturePasses:
         name: str,
         inputs: dict[str, Operand],
         output: Operand,
-        params: Mapping[str, Numbers],
+        variant: Variant,
         textures: Mapping[str, TextureName],
         storage: Storage,
         planned: Sequence[TextureName],
-        defines: Mapping[str, str] = MappingProxyType({}),
     ) -> Pass[Replay]:
         """A pass of a kernel on the backend of this storage."""
         kernel = load_kernel(name if name == "join" else f"convert/{name}")
-        defines = {**defines, "BYTES": "1"} if kind_of(output.dtype) == "int" else dict(defines)
+        defines = {**variant.defines, **({"BYTES": "1"} if kind_of(output.dtype) == "int" else {})}
         named = {sampler: Name(texture, "glo") for sampler, texture in textures.items()}
-        binding = Binding(name, kernel, inputs, output, params, defines, "", named)
+        binding = Binding(name, kernel, inputs, output, variant.numbers, defines, "", named)
         step = self._backends[storage.backend_type].bind(binding)
         self._device.programs.settle()
         return Pass(self._device, kernel, Replay(step, *planned), output.shape.size)
@@ -355,17 +351,19 @@ class TexturePasses:
         self.check(tensor, storage)
         origin: Any = params["origin"]
         params = {**params, "origin": (origin[0] + offset[0], origin[1] + offset[1]), "corner": viewport[:2]}
+        numbers, defines = drawing_variant(params)
+        kind = "half" if on_gl(storage).is_half else kind_of(tensor.dtype)
+        compute = storage.backend_type == BackendType.GPU_COMPUTE
 
         def make() -> Pass[DrawStep]:
-            step = DrawStep(self._device, self._target, storage.backend_type == BackendType.GPU_COMPUTE, kind)
+            step = DrawStep(self._device, self._target, compute, kind, defines)
             return Pass(self._device, step.kernel, step, 0)
 
-        kind = "half" if on_gl(storage).is_half else kind_of(tensor.dtype)
         with self._device.using() as gl:
-            found = self._pass(("draw", storage.backend_type, kind), make)
+            found = self._pass(("draw", compute, kind, *defines.items()), make)
             self._target.choose(gl, target)
             found.step.input, found.step.viewport, found.step.written = storage, viewport, written
-            found.run(gl, params)
+            found.run(gl, numbers)
             found.step.input = None
 
     def check(self, tensor: Tensor, storage: Storage) -> None:

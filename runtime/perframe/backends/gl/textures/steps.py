@@ -135,10 +135,10 @@ class Replay:
 
 
 class Filter:
-    """The two passes of a filter, and their tables of weights, which change with the region."""
+    """The passes of a filter: across, down and into the tensor. The tables of weights change with the region."""
 
-    def __init__(self, across: Pass[Replay], down: Pass[Replay], tables: tuple[Any, Any]) -> None:
-        self.across, self.down = across, down
+    def __init__(self, across: Pass[Replay], down: Pass[Replay], into: Pass[Replay], tables: tuple[Any, Any]) -> None:
+        self.across, self.down, self.into = across, down, into
         self._tables, self._weights = tables, (None, None)
 
     def set_weights(self, weights: tuple[Any, Any], taps: tuple[int, int]) -> None:
