@@ -1,4 +1,4 @@
-//@ unit element, strip if TOGETHER, strip if PLANAR
+//@ unit element, texel if TOGETHER, texel if PLANAR
 //@ input X texels
 //@ param ivec4 box
 //@ param vec4 padding

@@ -1,4 +1,4 @@
-//@ unit element, strip if TOGETHER, strip if PLANAR
+//@ unit element, texel if TOGETHER, texel if PLANAR, strip if ONE_ITEM
 //@ input R
 //@ texture T
 //@ param ivec2 texture_size

@@ -1,4 +1,4 @@
-//@ unit element, strip if TOGETHER, strip if PLANAR
+//@ unit element, texel if TOGETHER, texel if PLANAR
 //@ texture T
 //@ param ivec2 texture_size
 //@ param int layer

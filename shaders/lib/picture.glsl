@@ -1,7 +1,7 @@
 // What the shaders that fill a tensor share: where an element lies, and its value. BYTES says that elements are bytes,
-// and CONVERTS that the brightness of colours is converted. Divisions take long: three are enough for a strip where the
+// and CONVERTS that the brightness of colours is converted. Divisions take long: three are enough for a texel where the
 // innermost dims are channels, columns and rows (TOGETHER, the number of channels: 3 or 4), or columns, rows and channels
-// (PLANAR). With ONE_ITEM a strip lies in one picture of a batch, for which the shader defines enter(item).
+// (PLANAR). With ONE_ITEM a strip of texels lies in one picture of a batch, for which the shader defines enter(item).
 ivec4 place_of(int o) { // column, row, channel, picture
 #if defined(TOGETHER)
     int pixel = o / TOGETHER, row = pixel / width, item = row / height;
@@ -44,25 +44,19 @@ O_VECTOR values_of(vec4 color) {
 #endif
     return O_VECTOR(value_of(color, 0), value_of(color, 1), value_of(color, 2), last);
 }
-void strip(int first, out O_VECTOR result[TEXELS]) {
-    ivec4 place = place_of(4 * first);
-#ifdef ONE_ITEM
-    enter(place.w);
-#endif
-    for (int k = 0; k < TEXELS; ++k) {
-        O_VECTOR here = values_of(color_at(place));
-        place = pixel_after(place);
+O_VECTOR next_texel(inout ivec4 place) {
+    O_VECTOR here = values_of(color_at(place));
+    int c = place.z;
+    place = pixel_after(place);
 #if TOGETHER == 4
-        result[k] = here;
+    return here;
 #else
-        // Four elements lie in two pixels. Each is sampled once.
-        O_VECTOR next = values_of(color_at(place));
-        int c = place.z;
-        result[k] = c == 0 ? O_VECTOR(here.xyz, next.x) : c == 1 ? O_VECTOR(here.yz, next.xy) : O_VECTOR(here.z, next.xyz);
-        if (c == 2) place = pixel_after(place);
-        place.z = c == 2 ? 0 : c + 1;
+    // Four elements lie in two pixels. Each is sampled once.
+    O_VECTOR next = values_of(color_at(place));
+    if (c == 2) place = pixel_after(place);
+    place.z = c == 2 ? 0 : c + 1;
+    return c == 0 ? O_VECTOR(here.xyz, next.x) : c == 1 ? O_VECTOR(here.yz, next.xy) : O_VECTOR(here.z, next.xyz);
 #endif
-    }
 }
 #elif defined(PLANAR)
 ivec4 element_after(ivec4 at) {
@@ -75,21 +69,31 @@ O_TYPE next_value(inout ivec4 place) {
     place = element_after(place);
     return value;
 }
-void strip(int first, out O_VECTOR result[TEXELS]) {
-    ivec4 place = place_of(4 * first);
-#ifdef ONE_ITEM
-    enter(place.w);
-#endif
-    for (int k = 0; k < TEXELS; ++k) {
-        result[k].x = next_value(place);
-        result[k].y = next_value(place);
-        result[k].z = next_value(place);
-        result[k].w = next_value(place);
-    }
+O_VECTOR next_texel(inout ivec4 place) {
+    O_VECTOR result;
+    result.x = next_value(place);
+    result.y = next_value(place);
+    result.z = next_value(place);
+    result.w = next_value(place);
+    return result;
 }
 #else
 O_TYPE element(int o) {
     ivec4 place = place_of(o);
     return value_of(color_at(place), place.z);
+}
+#endif
+#if defined(STRIP)
+void strip(int first, out O_VECTOR result[TEXELS]) {
+    ivec4 place = place_of(4 * first);
+    enter(place.w);
+    int end = min((O_size + 3) / 4, first + TEXELS);
+    result[0] = next_texel(place); // before the loop, so that parameters are read once
+    for (int t = first + 1; t < end; ++t) result[t - first] = next_texel(place); // compilers leave such a loop alone
+}
+#elif defined(TEXEL)
+O_VECTOR texel(int t) {
+    ivec4 place = place_of(4 * t);
+    return next_texel(place);
 }
 #endif
