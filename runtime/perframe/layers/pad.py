@@ -25,6 +25,20 @@ class Padding:
     before: Ints
     value: float
 
+    def collapsed(self) -> Padding:
+        """Return this padding with as few dims as possible, but one: neighbors that nothing is added to are one dim."""
+        dims = list[tuple[int, int, int]]()  # of the input, of the output, and before it
+        alone = True
+        for size, whole, before in zip(self.input_shape, self.output_shape, self.before, strict=True):
+            changes = bool(before) or size != whole
+            if dims and not changes and not alone:
+                dims[-1] = (dims[-1][0] * size, dims[-1][1] * whole, 0)
+            else:
+                dims.append((size, whole, before))
+            alone = changes
+        sizes, wholes, added = zip(*dims or [(1, 1, 0)], strict=True)
+        return Padding(self.mode, sizes, wholes, added, self.value)
+
 
 @layer(host=("pads", "value", "axes"), followed=("pads",))
 def Pad(

@@ -10,7 +10,7 @@ from perframe.layers.pad import Padding
 
 DTYPES = ALL_DTYPES  # elements are only moved
 
-_MODES = {"constant": 0, "reflect": 1, "edge": 2, "wrap": 3}
+_DEFINES = {"constant": {}, "reflect": {"REFLECTION": "1"}, "edge": {"EDGE": "1"}, "wrap": {"WRAPS": "1"}}
 
 
 def supports(call: Call[Padding]) -> str | None:
@@ -22,16 +22,12 @@ def supports(call: Call[Padding]) -> str | None:
 
 def dims(form: Padding) -> list[Sequence[int]]:
     """The dims that the kernel holds in arrays of a fixed length."""
-    return [form.input_shape]
+    return [form.collapsed().input_shape]
 
 
 def lower(call: Call[Padding], tools: Tools) -> list[Binding]:
-    """One kernel for all modes."""
-    x, form = call.x, call.form
-    params: dict[str, Any] = {
-        "size": form.input_shape,
-        "shape": form.output_shape,
-        "rank": len(form.before),
-        "mode": _MODES[form.mode],
-    }
-    return [call.bind("pad", {"X": x}, call.y, params)]
+    """One kernel."""
+    form = call.form.collapsed()
+    params: dict[str, Any] = {"size": form.input_shape, "shape": form.output_shape, "rank": len(form.before)}
+    params |= {"before": form.before, "value": form.value}
+    return [call.bind("pad", {"X": call.x}, call.y, params, _DEFINES[form.mode])]

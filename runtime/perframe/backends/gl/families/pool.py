@@ -17,7 +17,7 @@ from perframe.tensor import DataType
 
 DTYPES = (*GPU_DTYPES, DataType.INT8, DataType.UINT8)  # the largest element never overflows
 
-_KINDS = {"largest": 0, "average": 1, "norm": 2}
+_DEFINES = {"largest": {}, "average": {"AVERAGE": "1"}, "norm": {"NORM": "1"}}
 
 
 def supports(call: Call[Pooling | Unpooling]) -> str | None:
@@ -48,9 +48,9 @@ def lower(call: Call[Pooling | Unpooling], tools: Tools) -> list[Binding]:
         **window_params(form.window, 3, size=form.size, output_=form.output),
         "end": form.window.in_dims(3).end,
         "index_stride": in_dims(form.index_strides, 3, 0),
-        "kind": _KINDS[form.kind],
     }
-    defines = {"NOTHING": "(-1.0 / 0.0)" if kind_of(call.x.dtype) == "float" else "0"}
+    nothing = "(-1.0 / 0.0)" if kind_of(call.x.dtype) == "float" else "0"
+    defines = {"NOTHING": nothing, **_DEFINES[form.kind]}
     if len(form.size) == 3:
         defines["VOLUME"] = "1"
     return [
