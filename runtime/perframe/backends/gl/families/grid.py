@@ -24,8 +24,9 @@ def supports(call: Call[Sampling | AffineMap]) -> str | None:
 def lower(call: Call[Sampling | AffineMap], tools: Tools) -> list[Binding]:
     """One kernel for three dims; missing dims have size 1."""
     form = call.form
-    params: dict[str, Any] = {"size": in_dims(form.size, 3), "dims": len(form.size)}
+    params: dict[str, Any] = {"size": in_dims(form.size, 3)}
     if isinstance(form, AffineMap):
-        return [call.bind("affine_grid", {"T": call.x}, call.y, params)]
-    params |= {"mode": MODES.index(form.mode), "padding": PADDINGS.index(form.padding)}
-    return [call.bind("grid_sample", {"X": call.x, "G": call.input(1)}, call.y, params)]
+        return [call.bind("affine_grid", {"T": call.x}, call.y, {**params, "dims": len(form.size)})]
+    chosen = {"MODE": MODES.index(form.mode), "PADDING": PADDINGS.index(form.padding), "DIMS": len(form.size)}
+    defines = {name: str(number) for name, number in chosen.items()}
+    return [call.bind("grid_sample", {"X": call.x, "G": call.input(1)}, call.y, params, defines)]
