@@ -23,8 +23,8 @@
 //@ include nearest
 //@ include warp
 // A pixel samples the tensor's box at the pixel's centre (SMOOTH), or takes the nearest element. Each channel is
-// value * factor + mean; CONVERTS changes its brightness. A channel that the tensor lacks is blank: alpha is 1 then. With
-// OPAQUE it is alpha.
+// value * factor + mean; CONVERTS changes its brightness. A channel that the tensor lacks is blank, as alpha is if OPAQUE:
+// it is 1 then.
 vec2 at; // in the tensor
 ivec2 near;
 float at_(int c, ivec2 p) {

@@ -1,7 +1,8 @@
 """A frame of the demo hands beside the sum of its networks: `python -m tests.benchmarks.chain [BACKEND...]`.
 
 The time is the CPU time of the process, with all work finished, after pictures are uploaded. Frames with a look of the
-detector count apart. Frames and networks alternate; compare figures within one run only.
+detector count apart. The networks run alone in the rhythm of the frames, and in turns with them. Compare figures within
+one run only.
 """
 
 from __future__ import annotations
@@ -54,13 +55,14 @@ class Measured:
     def _follow(self) -> None:
         self.chain.landmarks(self._texture, self.chain.regions(self._texture), SECONDS)
 
-    def networks(self) -> None:
-        """Measure each of the three networks, with the inputs of the last frame."""
+    def networks(self, with_detector: bool) -> None:
+        """Measure each network, with the inputs of the last frame."""
         chain, none = self.chain, np.zeros(1, np.float32)
         found, kept = chain._detector.peek_output, chain._follower.peek_output
         regions, scores = chain._last
         given = {"regions": regions, "scores": scores, "found": found("regions"), "sure": found("scores")}
-        self._time("detector", lambda: chain._detector.schedule(chain._picture))
+        if with_detector:
+            self._time("detector", lambda: chain._detector.schedule(chain._picture))
         self._time("follower", lambda: chain._follower.schedule({**given, "fresh": none}))
         given = {"crops": chain._crops, "regions": kept("chosen"), "kept": kept("kept")}
         self._time("landmarks", lambda: chain._landmarks.schedule({**given, "seconds": none + SECONDS}))
@@ -75,8 +77,8 @@ def measured(backend: str, rounds: int) -> dict[str, float]:
     for _ in range(rounds):
         for _ in range(hands._module.EVERY):
             hands.frame()
-        for _ in range(5):
-            hands.networks()
+        for at in range(hands._module.EVERY):
+            hands.networks(at == 0)
     return {name: statistics.median(times) for name, times in hands.times.items()}
 
 

@@ -26,7 +26,7 @@ class Variant:
 
     @classmethod
     def of(cls, params: Mapping[str, Any], texture: Any = None, has_regions: bool = False) -> Variant:
-        """Choose that of a kernel that fills a tensor (shaders/lib/picture.glsl), from a texture or regions of it."""
+        """The variant that fills a tensor from a texture or from regions of it (see shaders/lib/picture.glsl)."""
         numbers = dict(params)
         resample, conversion = numbers.pop("resample", None), numbers.pop("color_conversion")
         if texture is not None:
