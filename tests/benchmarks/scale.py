@@ -1,4 +1,6 @@
-"""How the cost of a run grows, beside onnxruntime: `python -m tests.benchmarks.scale [CURVE...] [--json FILE]`.
+"""How the cost of a run grows, beside onnxruntime.
+
+`PYTHONPATH=tests python -m tests.benchmarks.scale [CURVE...] [--json FILE]` measures curves by the begin of a name.
 
 Curves go over the batch, the side of a picture, the length of a sequence, and the number of workers that run in turns.
 Both sides run on the CPU in turns, with random weights and as many threads; `tools/curves.py` draws the figures. The

@@ -1,4 +1,4 @@
-"""Tokens of language models on the CPU, beside onnxruntime: `python -m tests.benchmarks.tokens [NAME ...]`.
+"""Tokens of language models on the CPU, beside onnxruntime: `PYTHONPATH=tests python -m tests.benchmarks.tokens`.
 
 Both generate with caches, in turns, with random weights; onnxruntime takes its caches as OrtValues, on as many threads.
 Compare figures within one run only. The decoders come from transformers (the extra `zoo`).
