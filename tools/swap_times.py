@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--file", action="store_true")
     parser.add_argument("--work", type=float, default=8.0, help="milliseconds of CPU time that each frame works")
     parser.add_argument("--budget", type=float, default=4.0, help="milliseconds of the run in each frame")
-    parser.add_argument("--stages", action="store_true", help="the largest cost in each stage, too")
+    parser.add_argument("--stages", action="store_true", help="the frames over and the largest cost in each stage, too")
     given = parser.parse_args()
     model, data = pf.load(light_model(given.model)), light_model(given.other or given.model, seed=1)
     shape = [dim if isinstance(dim, int) else 1 for dim in model.inputs[0].shape or ()]
@@ -112,7 +112,9 @@ def main() -> None:
             for stage in dict.fromkeys(cost.stage for cost in costs) if given.stages else ():
                 some = [cost for cost in costs if cost.stage == stage]
                 most = [max(getattr(cost, what) for cost in some) for what in ("cpu", "wall")]
-                print(f"    {stage or 'none'}: {len(some)} frames, cpu {most[0]:.2f}, wall {most[1]:.2f}")
+                over = sum(cost.cpu > ALLOWED * median(each.cpu for each in costs) for cost in some)
+                figures = f"{over} of {len(some)} frames over, cpu {most[0]:.2f}, wall {most[1]:.2f}"
+                print(f"    {stage or 'none'}: {figures}")
 
 
 if __name__ == "__main__":
