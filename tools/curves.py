@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-PANEL, AREA, COLUMNS = (330, 250), (54, 34, 262, 166), 2  # of a panel: its size, and where its curves lie
+PANEL, AREA, COLUMNS = (330, 250), (58, 34, 248, 166), 2  # of a panel: its size, and where its curves lie
 SIDES = {"perframe": ("#0f766e", ""), "onnxruntime": ("#b45309", ' stroke-dasharray="5 4"')}
 TEXT, LINE = "#27272a", "#d4d4d8"
 
@@ -51,7 +51,7 @@ def panel(name: str, curve: dict[str, Any]) -> Iterator[str]:
     for value in up.powers():
         y = up(value)
         yield f'<path d="M{left} {y:.1f}h{wide}" stroke="{LINE}"/>'
-        yield text(left - 6, y + 4, f"{value:g} ms", "end")
+        yield text(left - 6, y + 4, f"{value:g} ms" if value < 1000 else f"{value / 1000:g} s", "end")
     for size in sorted({point["size"] for point in points}):
         yield text(across(size), top + high + 18, size)
     yield text(left + wide / 2, top + high + 36, curve["along"])
@@ -75,9 +75,10 @@ def picture(curves: dict[str, Any]) -> str:
     for at, (name, curve) in enumerate(curves.items()):
         x, y = at % COLUMNS * PANEL[0], at // COLUMNS * PANEL[1] + 28
         lines += [f'<g transform="translate({x} {y})">', *panel(name, curve), "</g>"]
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif"'
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="13">'
     sheet = f'<rect width="{width}" height="{height}" fill="white"/>'
-    return "\n".join([f'{head} font-size="11">', sheet, *lines, "</svg>", ""])
+    return "\n".join([head, sheet, *lines, "</svg>", ""])
 
 
 if __name__ == "__main__":

@@ -43,18 +43,6 @@ def bind_inputs(gl: Any, device: Device, compute: bool, storages: Sequence[Any],
         gl.glBindSampler(unit, device.sampler)
 
 
-def drawing_variant(params: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The numbers and the defines of a pass that draws a tensor (see shaders/convert/tensor_to_texture.glsl)."""
-    numbers = dict(params)
-    smooth, conversion = numbers.pop("smooth_"), numbers.pop("color_conversion")
-    defines = {"SMOOTH": "1"} if smooth else {}
-    if conversion:
-        defines["CONVERTS"] = str(conversion)
-    if numbers["swizzle"][3] < 0:
-        defines["OPAQUE"] = "1"
-    return numbers, defines
-
-
 class DrawStep:
     """A pass that draws a tensor into pixels."""
 

@@ -19,7 +19,7 @@ from perframe.backends.gl.pixel import PixelBackend
 from perframe.backends.gl.replay import Name
 from perframe.backends.gl.textures import pictures
 from perframe.backends.gl.textures.attachments import DrawnTextures
-from perframe.backends.gl.textures.draw_step import DrawStep, drawing_variant
+from perframe.backends.gl.textures.draw_step import DrawStep
 from perframe.backends.gl.textures.frames import FramePass, OwnTexture
 from perframe.backends.gl.textures.steps import (
     Filter,
@@ -351,19 +351,19 @@ class TexturePasses:
         self.check(tensor, storage)
         origin: Any = params["origin"]
         params = {**params, "origin": (origin[0] + offset[0], origin[1] + offset[1]), "corner": viewport[:2]}
-        numbers, defines = drawing_variant(params)
+        variant = Variant.drawing(params)
         kind = "half" if on_gl(storage).is_half else kind_of(tensor.dtype)
         compute = storage.backend_type == BackendType.GPU_COMPUTE
 
         def make() -> Pass[DrawStep]:
-            step = DrawStep(self._device, self._target, compute, kind, defines)
+            step = DrawStep(self._device, self._target, compute, kind, variant.defines)
             return Pass(self._device, step.kernel, step, 0)
 
         with self._device.using() as gl:
-            found = self._pass(("draw", compute, kind, *defines.items()), make)
+            found = self._pass(("draw", compute, kind, variant.key), make)
             self._target.choose(gl, target)
             found.step.input, found.step.viewport, found.step.written = storage, viewport, written
-            found.run(gl, numbers)
+            found.run(gl, variant.numbers)
             found.step.input = None
 
     def check(self, tensor: Tensor, storage: Storage) -> None:

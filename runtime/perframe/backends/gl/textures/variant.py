@@ -47,3 +47,15 @@ class Variant:
         if has_regions and (numbers["items"] == 1 or high * wide * channels % (4 * SHEETS) == 0):
             defines["ONE_ITEM"] = "1"
         return cls(numbers, defines)
+
+    @classmethod
+    def drawing(cls, params: Mapping[str, Any]) -> Variant:
+        """The variant that draws a tensor (see shaders/convert/tensor_to_texture.glsl)."""
+        numbers = dict(params)
+        smooth, conversion = numbers.pop("smooth_"), numbers.pop("color_conversion")
+        defines = {"SMOOTH": "1"} if smooth else {}
+        if conversion:
+            defines["CONVERTS"] = str(conversion)
+        if numbers["swizzle"][3] < 0:
+            defines["OPAQUE"] = "1"
+        return cls(numbers, defines)
