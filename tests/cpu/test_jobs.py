@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
 import weakref
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from garbage import collect_garbage
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.threads import helpers, jobs
 from perframe.errors import BackendError
@@ -113,7 +113,7 @@ def test_a_finished_job_keeps_nothing_alive() -> None:
     job = jobs.schedule(lambda value: None, big)
     job.wait()
     del big
-    gc.collect()
+    collect_garbage()
     assert seen() is None
 
 

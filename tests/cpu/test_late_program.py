@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import itertools
 import os
@@ -17,6 +16,7 @@ import pytest
 
 import perframe as pf
 from fresh import run_fresh
+from garbage import collect_garbage
 from perframe.backends.cpu import reference
 from perframe.backends.cpu.compile import compilers, jit
 from perframe.backends.cpu.lowering import gemm
@@ -272,7 +272,7 @@ def test_release_while_kernels_compile(held: Held) -> None:
     program = weakref.ref(late_programs(worker)[0])
     worker.release()
     del worker
-    gc.collect()
+    collect_garbage()
     assert program() is None
     held.come()  # no program waits for it
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from perframe.tensor.sharing import begin_job
 from perframe.testing.checks import trace
 from small import Gate, load, node, row
@@ -35,7 +35,7 @@ def test_a_run_outlives_its_worker(chain: pf.Worker) -> None:
     x.data_on_backend.write = gate  # type: ignore[attr-defined]
     request = chain.schedule(x).peek_output().readback_request()
     del chain, x
-    gc.collect()
+    collect_garbage()
     rubbish = [np.full(1 << 20, 7, np.uint8) for _ in range(40)]  # where freed memory was
     gate.open()
     np.testing.assert_allclose(request.result(wait=True), 1, 1e-5)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from perframe import functional as F
 from perframe.backends.cpu.program.arena import ALIGNMENT
 from perframe.safety import collection
@@ -43,7 +44,7 @@ def limit(size: int) -> pf.MemoryLimit:
 
 def settled() -> int:
     """The bytes held, once nothing waits to be freed: a context frees objects when it is next used."""
-    gc.collect()
+    collect_garbage()
     for holder in list(ledger.holders):
         holder.free_spare()
     return ledger.held
@@ -341,7 +342,7 @@ def test_tensors_count_until_their_last_view_is_gone(held: int) -> None:
     del tensor
     assert ledger.held == held + 4000 + ALIGNMENT
     del view
-    gc.collect()
+    collect_garbage()
     assert ledger.held == held
 
 

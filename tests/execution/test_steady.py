@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from perframe.backends.cpu.program import program
 from perframe.backends.cpu.threads import jobs
 from small import Gate, load, node, row
@@ -57,18 +57,18 @@ def allocated_by(frame: Callable[[], object], frames: int) -> tuple[int, int]:
     """Bytes that stay after many frames, and the largest number of bytes that a frame had allocated at once."""
     for _ in range(50):
         frame()
-    gc.collect()
+    collect_garbage()
     tracemalloc.start()
     try:
         for _ in range(50):
             frame()
-        gc.collect()
+        collect_garbage()
         before = tracemalloc.get_traced_memory()[0]
         tracemalloc.reset_peak()
         for _ in range(frames):
             frame()
         peak = tracemalloc.get_traced_memory()[1]
-        gc.collect()
+        collect_garbage()
         return tracemalloc.get_traced_memory()[0] - before, peak - before
     finally:
         tracemalloc.stop()

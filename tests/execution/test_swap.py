@@ -16,6 +16,7 @@ import pytest
 
 import perframe as pf
 from execution.swaps import WIDTH, X, finished, model, output, settled
+from garbage import collect_garbage
 from perframe.errors import ClosedError, InputError, MissingFileError, ModelError, PerframeError
 from perframe.execution import swapping
 from perframe.host import App, ManualClock
@@ -254,7 +255,7 @@ def test_memory_is_given_back(worker: pf.Worker, backend: str) -> None:
         assert not any(storage.is_open for storage in [*storages, *owned])
     assert plan.program is None
     del part, plan, storages, owned, swap
-    gc.collect()
+    collect_garbage()
     assert not any(reference() for reference in kept)
 
 
@@ -331,7 +332,7 @@ def test_a_dropped_worker_ends_its_swap(backend: str, backend_context: Any) -> N
     swap = worker.swap(model(2))
     swaps = weakref.ref(worker._swaps)
     del worker
-    gc.collect()
+    collect_garbage()
     assert swaps() is None and swap.done
     with pytest.raises(ClosedError):
         swap.result()
@@ -339,7 +340,7 @@ def test_a_dropped_worker_ends_its_swap(backend: str, backend_context: Any) -> N
 
 def test_no_frame_searches_the_new_plan_for_garbage(worker: pf.Worker, results: Callable[[int], Any]) -> None:
     output(worker)
-    gc.collect()
+    collect_garbage()
     gc.disable()  # no other search makes the plan old
     try:
         finished(worker.swap(model(2)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ import pytest
 
 import perframe as pf
 from fresh import run_fresh
+from garbage import collect_garbage
 from gl.graphs import network
 from gl.raw import Raw
 from perframe.backends.gl.compile.program import Shader
@@ -79,7 +79,7 @@ def test_a_worker_of_its_own_leaves_the_callers_context_current(where: str, anot
         y.upload(ONES)
         y.release()
     del worker, y
-    gc.collect()
+    collect_garbage()
     assert current_context.current() == before and ours.error == "GL_NO_ERROR"
     assert buffer.read() == b"the application's own"
 
@@ -227,7 +227,7 @@ def test_what_another_thread_drops_is_freed_on_this_one(where: str, gl_context: 
     freed = storage.memory
     del storage
     in_thread(inputs.clear)
-    gc.collect()
+    collect_garbage()
     assert freed.glo and not isinstance(freed.mglo, moderngl.InvalidObject)
     with device.using():
         pass
@@ -242,11 +242,11 @@ def test_a_dropped_tensor_is_freed_though_a_converter_used_it(where: str, gl_con
         converter.to_texture(x, texture)
         storage = weakref.ref(x.data_on_backend)
         del x
-        gc.collect()
+        collect_garbage()
         assert storage() is None
         shown = weakref.ref(texture)
         del texture
-        gc.collect()
+        collect_garbage()
         assert shown() is None, "the caller's texture is kept alive"
 
 
@@ -338,11 +338,11 @@ def test_release_frees_all_objects_of_a_worker(where: str, gl_context: Any) -> N
         kinds = (gl.glIsBuffer, gl.glIsTexture, gl.glIsFramebuffer)
         return sum(bool(exists(name)) for exists in kinds for name in range(1, 100_000))  # Mesa counts on
 
-    gc.collect()
+    collect_garbage()
     with pf.Worker(network(), where, gl_context) as warm:
         warm.schedule(ONES).peek_output().download_to_array()
     del warm
-    gc.collect()
+    collect_garbage()
     before = living()
     worker = pf.Worker(network(), where, gl_context)
     y = worker.schedule(ONES).peek_output()
@@ -350,12 +350,12 @@ def test_release_frees_all_objects_of_a_worker(where: str, gl_context: Any) -> N
     assert living() > before + 3
     worker.release()
     del worker, y
-    gc.collect()
+    collect_garbage()
     assert living() == before
     worker = pf.Worker(network(), where, gl_context)
     worker.schedule(ONES)
     del worker
-    gc.collect()
+    collect_garbage()
     assert living() == before, "dropped without a release"
 
 

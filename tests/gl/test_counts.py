@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from gl.graphs import graph, network
 from perframe.backends.cpu.compile import jit
 from perframe.backends.gl.compile import program
@@ -272,7 +272,7 @@ def steady(frame: Callable[[int], object], count: Allocations) -> list[str]:
     assert before > 0, "the first frames made nothing: this test does not see what is made"
     for index in range(3, 10):
         frame(index)
-    gc.collect()
+    collect_garbage()
     frame(10)
     return count.made[known:] or ["counted by the device"] * (count.total - before)
 
@@ -353,7 +353,7 @@ def test_fences_are_deleted(where: str, gl_context: Any, monkeypatch: pytest.Mon
         y.readback_request()
         assert living, "this test does not see fences"
     del y, worker
-    gc.collect()
+    collect_garbage()
     with device_for(gl_context).using():  # what was dropped is freed the next time that the device is used
         pass
     assert not living

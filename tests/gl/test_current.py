@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 import perframe as pf
 from fresh import run_fresh
+from garbage import collect_garbage
 from gl.graphs import network
 from perframe.backends.gl.context.devices import device_for
 from perframe.graphics.headless_context import entry_point
@@ -114,7 +114,7 @@ def test_what_ends_while_another_context_is_current_is_freed_in_its_own(
         for thing in (worker, converter, x):
             thing.release()
     del worker, converter, x, readback
-    gc.collect()
+    collect_garbage()
     theirs.assert_whole()
     assert not isinstance(freed.mglo, moderngl.InvalidObject)
     ctx.__enter__()
@@ -176,7 +176,7 @@ def test_a_released_context(where: str, another: Callable[[], Any]) -> None:
         thing.release()
     uses.clear()
     worker = converter = x = y = readback = None  # type: ignore[assignment]
-    gc.collect()
+    collect_garbage()
     theirs.assert_whole()
 
 
@@ -189,7 +189,7 @@ def test_nothing_of_ours_keeps_a_context_alive(where: str, another: Callable[[],
     ctx.release()
     del ctx, worker, converter
     gl_context.__enter__()
-    gc.collect()
+    collect_garbage()
     assert [reference() for reference in dropped] == [None, None]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from gl.graphs import network
 from perframe.backends.gl.context.device import Device
 from perframe.backends.gl.context.devices import device_for
@@ -159,7 +159,7 @@ def test_staging_buffers_come_back(
     worker: pf.Worker, fences: Fences, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From readbacks that were taken, and from those that were dropped before they arrived."""
-    gc.collect()  # free objects of earlier tests
+    collect_garbage()  # free objects of earlier tests
     monkeypatch.setattr(device, "_staging", {})
     y = run(worker, 1)
     readbacks = [y.readback_request() for _ in range(3)]
@@ -170,7 +170,7 @@ def test_staging_buffers_come_back(
     assert device.allocations == known
     readbacks.clear()
     y.readback_request()  # the tensor knows its last request
-    gc.collect()
+    collect_garbage()
     readbacks = [y.readback_request() for _ in range(2)]
     assert device.allocations == known
     readbacks.append(y.readback_request())
@@ -182,7 +182,7 @@ def test_a_readback_outlives_its_tensor_and_worker(where: str, gl_context: Any, 
     with pf.Worker(network(), where, gl_context) as worker:
         readback = run(worker, 2).readback_request()
     del worker
-    gc.collect()
+    collect_garbage()
     with device_for(gl_context).using():
         pass
     fences[0].done = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from onnx import TensorProto
 
 import perframe as pf
+from garbage import collect_garbage
 from gl.graphs import graph
 from perframe.backends.gl import compute
 from perframe.ir import Layer
@@ -190,7 +190,7 @@ def test_workers_of_a_context_share_only_weights_of_their_precision(where: str, 
     assert error(first, alone) > 1e-5
     half.release()
     del half
-    gc.collect()
+    collect_garbage()
     np.testing.assert_array_equal(run(whole), alone)
     whole.release()
     assert 1e-5 < error(run(second), alone) < 5e-3

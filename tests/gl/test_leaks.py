@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import threading
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 import perframe as pf
 from fresh import run_fresh
+from garbage import collect_garbage
 from gl.graphs import network
 from perframe.backends.gl.context import devices as context
 from perframe.backends.gl.context.devices import device_for
@@ -25,7 +25,7 @@ def living(ctx: Any) -> dict[str, int]:
     """How many GL names of each kind exist, among the first: Mesa takes the lowest that is free. Without the pool of
     staging buffers, which has as many as were in flight together.
     """
-    gc.collect()
+    collect_garbage()
     device = device_for(ctx)
     device.free_dropped()
     kinds = {}

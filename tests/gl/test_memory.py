@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from gl.graphs import graph
 from perframe.backends.gl.compute import BufferStorage
 from perframe.backends.gl.context.devices import device_for
@@ -109,7 +109,7 @@ def test_another_context_has_weights_of_its_own(where: str, gl_context: Any, upl
             run(second, x)
         run(first, x)
     assert len(uploads) == 2 * count + 1
-    gc.collect()
+    collect_garbage()
 
 
 def chain(layers: int = 6) -> pf.Model:

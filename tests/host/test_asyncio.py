@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import threading
 import time
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from perframe.host import App, Frame, ManualClock, Script
 from perframe.host.surface import BlankSurface
 
@@ -290,7 +290,7 @@ def test_an_app_waits_for_tasks_to_clean_up_and_names_those_that_do_not_end(capl
 
     with caplog.at_level(logging.WARNING):
         blank_app().run(Starter(), frames=2)
-        gc.collect()
+        collect_garbage()
     assert "cleaned" in log
     assert "the stubborn one was canceled at the app's end, and did not end" in caplog.text
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from perframe.errors import ClosedError, PerframeError
 from perframe.host import App, Frame, KeyEvent, ManualClock, Script, Task, next_frame, seconds
 from perframe.host.surface import BlankSurface
@@ -356,4 +356,4 @@ def test_a_script_whose_awake_fails_leaves_no_coroutine_behind() -> None:
 def test_a_wait_that_is_not_awaited_is_warned_of(wait: Any) -> None:
     with pytest.warns(RuntimeWarning, match="never awaited"):
         wait()
-        gc.collect()
+        collect_garbage()

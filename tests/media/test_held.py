@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from media.films import media_threads
 
 
@@ -34,7 +34,7 @@ def test_a_source_that_nobody_holds_ends_its_thread(taken: int) -> None:
         for picture, _ in zip(source, range(taken), strict=False):
             assert picture.pixels.shape == (32, 32, 3)
         del source
-    gc.collect()
+    collect_garbage()
     end = time.monotonic() + 5
     while media_threads() and time.monotonic() < end:
         time.sleep(0.01)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 import wave
 from fractions import Fraction
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from media.devices import tone
 from media.films import film, media_threads
 from perframe.media import open_sound, read_sound
@@ -213,4 +213,4 @@ def test_after_its_release(tmp_path: Path) -> None:
     kept = open_sound(tmp_path / "a.wav", loop=True)
     assert media_threads()
     del kept
-    gc.collect()  # and the fixture sees its thread end
+    collect_garbage()  # and the fixture sees its thread end

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from media.devices import Devices, tone
 from perframe.media import SpeakerSink, open_sink, open_source
 
@@ -249,7 +249,7 @@ def test_a_sink_that_is_dropped_closes_its_device(devices: Devices) -> None:
     sink = open_sink("speaker")
     assert devices.streams[0].is_open
     del sink
-    gc.collect()
+    collect_garbage()
     assert not devices.streams[0].is_open
 
 

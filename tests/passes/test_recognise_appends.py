@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
+from garbage import collect_garbage
 from passes.graphs import apply, ops
 from perframe.tensor.memory import ledger
 
@@ -134,7 +134,7 @@ def test_memory_does_not_grow_with_the_counts_of_rows() -> None:
             for trips in counts:
                 inputs = {"x": np.ones((trips, width), np.float32), "n": np.array(trips)}
                 worker.schedule(inputs).peek_output("y").numpy()
-            gc.collect()
+            collect_garbage()
             return ledger.held
 
         before = held_after(range(60, 80))

@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import perframe as pf
+from garbage import collect_garbage
 from perframe.backends.cpu.lowering import gemm
 from perframe.ir import Layer, Value
 from perframe.passes.prepared import freeze
@@ -98,7 +99,7 @@ def test_nothing_is_kept_for_workers_that_were_dropped() -> None:
     result(worker)
     kept = [weakref.ref(worker.parts.model), *map(weakref.ref, packed(worker)), weakref.ref(model)]
     del worker, model
-    gc.collect()
+    collect_garbage()
     assert [reference() for reference in kept] == [None] * len(kept)
 
 

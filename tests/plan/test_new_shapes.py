@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from perframe.backends.cpu import backend as cpu
 from perframe.backends.cpu.compile import jit
 from perframe.ir.declaration import Declaration
@@ -289,7 +289,7 @@ def test_a_plan_that_is_not_used_keeps_nothing_alive() -> None:
         del tensor
         for rows in range(6, 20):
             worker.schedule(np.zeros((rows, 4), np.float32)).peek_output().download_to_array()
-        gc.collect()
+        collect_garbage()
         assert storage() is None
 
 

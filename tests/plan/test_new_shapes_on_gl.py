@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 import weakref
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from perframe import functional as F
 from perframe.backends.gl.program import sequence
 from perframe.execution import planned_part
@@ -190,7 +190,7 @@ def test_nothing_holds_plans_that_were_evicted(backend: str) -> None:
             check(worker, model, 1, 3, height, 48)
             assert isinstance(part.latest_plan, FittedPlan)
             plans.append(weakref.ref(part.latest_plan))
-        gc.collect()
+        collect_garbage()
         assert [plan() is None for plan in plans] == [True, True, True, False]
 
 
@@ -234,7 +234,6 @@ def test_each_context_has_templates_of_its_objects(backend: str, gl_context: Any
 
 
 def test_the_last_worker_takes_templates_and_weights_along(backend: str) -> None:
-    import gc
 
     from perframe.backends.gl.context.devices import device_for
 
@@ -246,7 +245,7 @@ def test_the_last_worker_takes_templates_and_weights_along(backend: str) -> None
                 (part,) = trace(worker)
             assert any(device.templates.values())
         del worker, part
-        gc.collect()
+        collect_garbage()
         assert not any(len(known) for known in device.templates.values())
 
 

@@ -12,6 +12,7 @@ import onnx
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from perframe.errors import ModelError
 from perframe.execution import parts, planned_part
 from perframe.safety import collection
@@ -62,7 +63,7 @@ def test_objects_of_a_block_are_old_and_are_collected() -> None:
         made.itself = made
     assert any(one is made for one in gc.get_objects(generation=2))
     del made
-    gc.collect()
+    collect_garbage()
     assert gone() is None
 
 

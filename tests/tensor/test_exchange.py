@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 
 
 def address(array: Any) -> int:
@@ -86,7 +86,7 @@ def test_an_exported_memory_outlives_its_tensor() -> None:
     array = np.from_dlpack(tensor)
     tensor.release()
     del tensor
-    gc.collect()
+    collect_garbage()
     np.testing.assert_array_equal(array, [0, 1, 2])
 
 
@@ -115,11 +115,11 @@ def test_a_shared_array_lives_as_long_as_its_tensor() -> None:
     owner = weakref.ref(array)
     tensor = pf.Tensor.from_dlpack(array)
     del array
-    gc.collect()
+    collect_garbage()
     assert owner() is not None
     np.testing.assert_array_equal(tensor.numpy(), np.arange(6))
     tensor.release()
-    gc.collect()
+    collect_garbage()
     assert owner() is None
 
 
@@ -205,5 +205,5 @@ def test_unused_capsules_are_freed() -> None:
         del capsule
     tensor.release()
     del storage
-    gc.collect()
+    collect_garbage()
     assert memory() is None

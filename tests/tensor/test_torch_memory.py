@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 import torch
 
 import perframe as pf
+from garbage import collect_garbage
 
 DTYPES = [
     torch.float32,
@@ -53,11 +53,11 @@ def test_a_copy(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_memory_outlives_its_owner(dtype: torch.dtype) -> None:
     tensor = pf.Tensor.from_dlpack(torch.arange(1000).to(dtype))
-    gc.collect()
+    collect_garbage()
     again = torch.from_dlpack(tensor)
     tensor.release()
     del tensor
-    gc.collect()
+    collect_garbage()
     assert torch.equal(again, torch.arange(1000).to(dtype))
 
 

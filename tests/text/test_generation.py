@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import weakref
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
+from garbage import collect_garbage
 from perframe import functional as F
 
 LETTERS = pf.text.Characters("abcdefghijk ", end=" ")
@@ -200,7 +200,7 @@ def test_nothing_holds_a_worker_after_its_text() -> None:
     assert "".join(pf.text.generate(worker, "bc", tokenizer=LETTERS, max_tokens=4)) == continued("bc", 4)
     gone = weakref.ref(worker)
     del worker
-    gc.collect()
+    collect_garbage()
     assert gone() is None
 
 
