@@ -10,6 +10,7 @@ from perframe.backends.gl.program.sequence import GLProgram
 from perframe.backends.gl.refit.paper import GLMemory, PaperSlots, PaperSteps, PaperStorage
 from perframe.backends.gl.storage.slots import Slots
 from perframe.backends.gl.storage.storage import GLStorage
+from perframe.backends.gl.storage.touching import touched
 from perframe.backends.operand import Array
 from perframe.tensor import DataType, Storage
 
@@ -24,6 +25,10 @@ class Arranging(GLMemory, Protocol):
 
     def lent(self, arranged: Array, shape: Sequence[int], dtype: DataType, is_half: bool) -> GLStorage | None:
         """Return storage that lies in an arranged array, without a copy; None where that cannot be."""
+
+
+def _touched(backend: Arranging, size: int) -> Iterator[None]:
+    return touched(size) if backend.device.computes_in_calls else iter(())
 
 
 class _Room(Slots):
@@ -47,9 +52,12 @@ class RealizedProgram:
     def make(self, program: PaperSteps, workspace: PaperSlots, owned: Sequence[Storage]) -> Iterator[None]:
         """Make storages and steps, one at a time, and the program."""
         for slot in workspace.slots:
+            yield from _touched(self._backend, slot.storage.size * slot.storage.element_bytes)
             self._places[id(slot.storage)] = self.workspace.place(slot.storage)
             yield
         for storage in owned:
+            if isinstance(storage, PaperStorage):
+                yield from _touched(self._backend, storage.size * storage.element_bytes)
             self.place(storage)
             yield
         device = self._backend.device
@@ -90,6 +98,8 @@ class GLParcel:
     def upload(self) -> Iterator[None]:
         """Make the storage, and write a piece of the constant at each step, in the thread of the context."""
         lent = self._backend.lent(self._values, self._shape, self._dtype, self._is_half)
+        if lent is None:
+            yield from _touched(self._backend, self._values.nbytes)
         self.storage = lent or self._backend.alloc(self._shape, self._dtype, self._is_half)
         yield
         if lent is None:
