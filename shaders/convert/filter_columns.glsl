@@ -3,21 +3,23 @@
 //@ param ivec2 texture_size
 //@ param int layer
 //@ param int width
+//@ param int rows
 //@ param int taps
 //@ param int first_row
 //@ param int row_step
-//@ unit texel
+//@ unit strip
 //@ include texels
-// Filters rows of a texture to a width. A texel is a colour. F has for each column a texel with its first pixel, and
-// texels of four weights.
-vec4 texel(int t) {
-    int y = t / width, x = t - y * width, at = x * (1 + taps / 4), first = int(F_texel(at).x);
-    int row = first_row + y * row_step;
-    row = min(max(row, 0), texture_size.y - 1);
-    vec4 sum = vec4(0.0);
-    for (int k = 0; k < taps; k += 4) {
-        vec4 weights = F_texel(at + 1 + k / 4);
-        for (int n = 0; n < 4; ++n) sum += weights[n] * texel_of(ivec2(min(first + k + n, texture_size.x - 1), row), 0);
+// Filters rows of a texture to a width, and writes column after column. A texel is a colour. F has for each column a
+// texel with its first pixel, and texels of four weights.
+void strip(int begin, out vec4 result[TEXELS]) {
+    int x = begin / rows, y = begin - x * rows, at = min(x, width - 1) * (1 + (taps + 3) / 4), line[TEXELS];
+    for (int p = 0; p < TEXELS; ++p) {
+        line[p] = clamp(first_row + (y + p) * row_step, 0, texture_size.y - 1);
+        result[p] = vec4(0.0);
     }
-    return sum;
+    for (int pixel = int(F_texel(at).x), end = pixel + taps; pixel < end; pixel += 4) {
+        vec4 weights = F_texel(++at);
+        for (int k = pixel; k < min(pixel + 4, end); ++k, weights = weights.yzwx)
+            for (int p = 0; p < TEXELS; ++p) result[p] += weights.x * texel_of(ivec2(k, line[p]), 0);
+    }
 }

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 import perframe as pf
+from perframe.textures.filters import FILTERS, weights
 from textures.test_sampling import TRANSFORM, planes, sample
 
 __all__ = ["sample"]  # a fixture
@@ -21,6 +22,7 @@ PILLOW = {
     "bicubic": Image.Resampling.BICUBIC,
 }
 Array = Any
+AXES = [(0, 640, 128, 640), (-7.5, 31, 5, 17), (3, 2, 9, 6), (40, 5, 2, 8)]
 
 
 def by_pillow(picture: Array, size: tuple[int, int], mode: str, region: Any = None) -> Array:
@@ -128,3 +130,14 @@ def test_textures_without_a_mipmap(backend: str, gl_context: Any) -> None:
         pytest.raises(pf.InputError, match=r"no mipmap: call texture\.build_mipmaps\(\)"),
     ):
         converter.to_tensor(texture, pf.Tensor.empty((1, 4, 8, 16)), TRANSFORM.replace(resample="mipmap"))
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize(("begin", "length", "count", "size"), AXES)
+def test_weights_read_only_pixels_that_count(name: str, begin: float, length: float, count: int, size: int) -> None:
+    """All of them lie on the axis, and no element reads more pixels than the one with the most."""
+    found = weights(name, begin, length, count, size)
+    assert found.span[0] >= 0 and found.span[1] <= size
+    np.testing.assert_allclose(found.values.sum(1), 1, atol=1e-6)
+    ends = found.values.shape[1] - (found.values[:, ::-1] != 0).argmax(1) - (found.values != 0).argmax(1)
+    assert ends.max() == found.values.shape[1]

@@ -37,7 +37,8 @@ FILTERS: dict[str, tuple[float, Callable[[Array], Array]]] = {
 class FilterWeights:
     """The pixels that elements of one axis read: for each the first, and weights of it and of those after it.
 
-    `first` has the shape (elements,), `values` the shape (elements, taps); rows end in zeros, and each sums to 1.
+    `first` has the shape (elements,), `values` the shape (elements, taps). Each row sums to 1. All pixels lie on the
+    axis.
     """
 
     first: Array
@@ -94,7 +95,19 @@ def weights(name: str, begin: float, length: float, count: int, size: int) -> Fi
     totals = values.sum(1, keepdims=True)
     values[totals[:, 0] == 0, 0] = 1.0
     totals[totals == 0] = 1.0
-    found = FilterWeights(first, (values / totals).astype(np.float32))
+    found = _tight(first, (values / totals).astype(np.float32), size)
     for array in (found.first, found.values):
         array.flags.writeable = False
     return found
+
+
+def _tight(first: Array, values: Array, size: int) -> FilterWeights:
+    """Leave out zeros at the edges, as far as all rows have them, and let each row begin where it ends inside."""
+    used = values != 0
+    begin, end = used.argmax(1), used.shape[1] - used[:, ::-1].argmax(1)
+    taps = int((end - begin).max())
+    begin = np.minimum(begin, size - taps - first)
+    at = begin[:, None] + np.arange(taps)
+    inside = (at >= 0) & (at < used.shape[1])
+    kept = np.take_along_axis(values, np.clip(at, 0, used.shape[1] - 1), 1)
+    return FilterWeights(first + begin, np.where(inside, kept, np.float32(0)))

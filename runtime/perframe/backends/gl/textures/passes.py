@@ -17,6 +17,7 @@ from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.lowering.steps import Binding, kind_of, on_gl
 from perframe.backends.gl.pixel import PixelBackend
 from perframe.backends.gl.replay import Name
+from perframe.backends.gl.texels import SHEETS
 from perframe.backends.gl.textures import pictures
 from perframe.backends.gl.textures.attachments import DrawnTextures
 from perframe.backends.gl.textures.draw_step import DrawStep
@@ -229,30 +230,27 @@ class TexturePasses:
         self.check(tensor, storage)
         top, end = weights[1].span
         rows = _rounded(end - top, _ROWS)  # so that regions of similar sizes share a pass
-        taps = _rounded(weights[0].values.shape[1], _TAPS), _rounded(weights[1].values.shape[1], _TAPS)
+        counts = weights[0].values.shape[1], weights[1].values.shape[1]
+        taps = _rounded(counts[0], _TAPS), _rounded(counts[1], _TAPS)
         wide, high = params["box"][2:]
-        numbers = {
-            "texture_size": size,
-            "layer": layer_of(texture),
-            "width": wide,
-            "taps": taps[0],
-            "first_row": size[1] - 1 - top if flipped else top,
-            "row_step": -1 if flipped else 1,
-        }
-        across = Variant(numbers, layered_define(texture))
-        down, into = Variant({"width": wide, "taps": taps[1], "first_row": top}, {}), Variant.of(params)
+        stride = _rounded(wide, SHEETS)
+        begin = {"first_row": size[1] - 1 - top, "row_step": -1} if flipped else {"first_row": top, "row_step": 1}
+        numbers = {"texture_size": size, "layer": layer_of(texture), "width": wide, "rows": rows, "taps": counts[0]}
+        across = Variant(numbers | begin, layered_define(texture))
+        down = Variant({"stride": stride, "rows": rows, "taps": counts[1], "first_row": top}, {})
+        into = Variant.of({**params, "stride": stride})
 
         def make() -> Filter:
             backend = self._backends[storage.backend_type]
-            shapes = (rows, wide, 4), (high, wide, 4), (wide, 4 + taps[0]), (high, 4 + taps[1])
-            rows_of, picture, first, second = (
+            shapes = (stride, rows, 4), (high, stride, 4), (wide, 4 + taps[0]), (high, 4 + taps[1])
+            columns, picture, first, second = (
                 Operand("filter", shape, DataType.FLOAT32, storage=backend.alloc(shape, DataType.FLOAT32))
                 for shape in shapes
             )
             source, (output, place) = TextureName(0), operand_at(tensor.shape, tensor.dtype)
             return Filter(
-                self._bind("filter_columns", {"F": first}, rows_of, across, {"T": source}, storage, [source]),
-                self._bind("filter_rows", {"X": rows_of, "F": second}, picture, down, {}, storage, []),
+                self._bind("filter_columns", {"F": first}, columns, across, {"T": source}, storage, [source]),
+                self._bind("filter_rows", {"X": columns, "F": second}, picture, down, {}, storage, []),
                 self._bind("filter_to_tensor", {"X": picture}, output, into, {}, storage, [place]),
                 (first.storage, second.storage),
             )
