@@ -14,7 +14,7 @@ from passes.graphs import graph, node
 from perframe.host import App, ManualClock
 from perframe.host.surface import BlankSurface
 from perframe.plan.input_ring import MIN_IN_FLIGHT
-from perframe.plan.plan import LEAST_LENT
+from perframe.plan.plan import LEAST_LENT, Plan
 
 LARGE, SMALL = LEAST_LENT // 4, 12
 LAYERS = [node("Relu", "x", "a"), node("Softmax", "a", "b"), node("Mul", "a b", "c"), node("ReduceMax", "a axes", "y")]
@@ -94,6 +94,25 @@ def test_runs_that_are_dropped_free_their_storage(worker: pf.Worker, size: int) 
         del dropped
         counts.add(storages())
     assert max(counts) <= MIN_IN_FLIGHT
+
+
+def test_a_run_that_waits_uploads_nothing(worker: pf.Worker, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another advances: a newer one may take its place before it begins. On the CPU an upload is a copy."""
+    worker.schedule(filled(LARGE, 0)).peek_output().download_to_array()
+    first = begun(worker, filled(LARGE, 1), 0.0)
+    next(first)
+    held, hold = list[int](), Plan.hold
+    monkeypatch.setattr(Plan, "hold", lambda self, values: (held.append(1), hold(self, values)))
+    waiting = [begun(worker, filled(LARGE, value), 0.0) for value in (2, 3, 4)]
+    assert bool(held) == (backend == "cpu")
+    for _ in first:
+        pass
+    assert result(worker) == 1
+    for _ in waiting[-1]:
+        pass
+    assert result(worker) == 4
+    next(begun(worker, filled(LARGE, 5), 0.0))
+    assert held  # nothing else was under way
 
 
 @pytest.mark.parametrize("policy", ["newest", "queue"])

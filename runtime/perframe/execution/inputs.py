@@ -144,12 +144,13 @@ class Inputs:
 
 
 def hold(
-    values: Values, upload: Callable[[Values], None], guarded: Callable[[], AbstractContextManager[Any]] | None
+    values: Values, upload: Callable[[Values], None] | None, guarded: Callable[[], AbstractContextManager[Any]] | None
 ) -> None:
-    """Replace arrays by copies, for a run that begins later: the caller may change them. `upload` may replace large
-    ones by tensors.
+    """Replace arrays by copies, for a run that begins later: the caller may change them. `upload`, if given, replaces
+    large ones by tensors where it can.
     """
-    if any([type(value) is np.ndarray and value.nbytes >= LEAST_LENT for value in values.values()]):
+    large = [value for value in values.values() if type(value) is np.ndarray and value.nbytes >= LEAST_LENT]
+    if upload is not None and large:
         # the worker's context may become current only before the first step
         with suppress(BackendError), guarded() if guarded is not None else nullcontext():
             upload(values)

@@ -164,7 +164,8 @@ class Worker(Inspected):
         """
         with self._lock:
             values, own = self._gather(inputs, named), self._own
-            hold(values, own.parts.hold, own.guarded)
+            waits = self._under_way and own.backend is not own.host  # a newer run may replace it: it uploads later
+            hold(values, None if waits else own.parts.hold, own.guarded)
         if budget_ms is None:
             return self._steps(own, values, Parts.advance)
         check_budget(budget_ms)
