@@ -21,5 +21,5 @@ def test_an_input_file_that_is_missing_is_named(perframe: Command) -> None:
 
 
 def test_close_operators_are_named_as_onnx_writes_them(perframe: Command) -> None:
-    assert "no operator 'softmaks'; close are Softmax" in perframe("operators", "softmaks")[2]
-    assert "no operator 'Xyz' │" in perframe("operators", "Xyz")[2]
+    assert "no operator 'softmaks'; did you mean Softmax?" in perframe("operators", "softmaks")[2]
+    assert "no operator 'Xyz'; `perframe operators` lists" in perframe("operators", "Xyz")[2]

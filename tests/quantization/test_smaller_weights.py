@@ -172,7 +172,7 @@ def broken(value: float) -> pf.Model:
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown kind": ({"weights": "int3"}, "weights can be float16, uint8, int8, int4, not 'int3'"),
-    "an unknown layer": ({"exclude": ["ya"]}, "no layer 'ya' to exclude; close are 'y'"),
+    "an unknown layer": ({"exclude": ["ya"]}, "no layer 'ya' to exclude: `perframe inspect` lists its layers"),
     "a text of names": ({"exclude": "y"}, r"such as \['y'\], not a text"),
     "an empty block": ({"block_size": 0}, "block_size is an integer from 1, not 0"),
     "an error without data": ({"max_error": 0.1}, "max_error needs calibration data"),

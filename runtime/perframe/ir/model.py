@@ -18,7 +18,7 @@ from perframe.ir.order import Order
 from perframe.ir.report import OptimizationReport
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.safety import notebooks
-from perframe.safety.wording import counted
+from perframe.safety.wording import counted, did_you_mean
 from perframe.tensor import Array
 from perframe.tensor.background import take_turns
 
@@ -251,13 +251,9 @@ class Model:
         made |= {value.name: value for value in self._outputs}
         unknown = [name for name in names if name not in made]
         if unknown:
-            from difflib import get_close_matches  # imported late: only this error needs it
-
-            close = get_close_matches(unknown[0], list(made), 3)
-            outputs = ", ".join(self.output_names)
             raise ModelError(
-                f"{self.name} makes no value named {', '.join(map(repr, unknown))}; "
-                f"{'close are ' + ', '.join(map(repr, close)) if close else 'its outputs are ' + outputs}"
+                f"{self.name} makes no value named {', '.join(map(repr, unknown))}: {did_you_mean(unknown[0], made)}"
+                f"its outputs are {', '.join(self.output_names)}"
             )
         if len(set(names)) < len(names):
             raise ModelError(f"an output is named twice: {', '.join(names)}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +24,7 @@ from perframe.quantization.samples import Sample, checked
 from perframe.quantization.static import insert, value_scales
 from perframe.quantization.watching import Progress, histograms
 from perframe.quantization.weights import BLOCK_SIZE, FORMATS, quantize_weights
+from perframe.safety.wording import did_you_mean
 from perframe.tensor import DataType
 
 log = logging.getLogger("perframe")
@@ -149,10 +149,9 @@ def check_layers(model: Model, exclude: Iterable[str]) -> set[str]:
     left, known = list(exclude), _layer_names(model)
     for name in left:
         if name not in known:
-            close: Sequence[str] = get_close_matches(str(name), known, 3) or known[:3]
+            close = did_you_mean(str(name), known)
             raise InputError(
-                f"{model.name} has no layer {name!r} to exclude; {'close are' if close else 'it has'} "
-                f"{', '.join(map(repr, close))}: `perframe inspect` lists them"
+                f"{model.name} has no layer {name!r} to exclude: {close}`perframe inspect` lists its layers"
             )
     for layer in model.layers:
         if layer.op in QUANTIZED or layer.family == "quantized":

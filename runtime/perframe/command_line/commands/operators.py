@@ -23,13 +23,13 @@ def operators(
     """List the ONNX or LiteRT operators that perframe supports, and their backends."""
     import json
     from dataclasses import asdict
-    from difflib import get_close_matches
 
     from rich.table import Table
 
     from perframe.backends import gl_dtypes
     from perframe.importers import operators as onnx
     from perframe.importers.litert import operators as litert
+    from perframe.safety.wording import did_you_mean
 
     if file_format not in FORMATS:
         raise typer.BadParameter(f"{file_format!r} is not one of {', '.join(FORMATS)}", param_hint="--format")
@@ -37,10 +37,9 @@ def operators(
     wanted = {name.lower() for name in names or ()}
     unknown = wanted - {row.name.lower() for row in rows}
     if unknown:
-        known = {row.name.lower(): row.name for row in rows}
-        close = [known[name] for name in get_close_matches(min(unknown), known, 3, 0.7)]
         asked = next(name for name in names or () if name.lower() in unknown)
-        raise typer.BadParameter(f"there is no operator {asked!r}" + f"; close are {', '.join(close)}" * bool(close))
+        close = did_you_mean(asked, [row.name for row in rows])
+        raise typer.BadParameter(f"there is no operator {asked!r}; {close}`perframe operators` lists them")
     rows = [row for row in rows if not wanted or row.name.lower() in wanted]
     listing: Any = onnx if file_format == "onnx" else litert
     if as_json:
