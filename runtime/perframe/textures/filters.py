@@ -61,11 +61,10 @@ class FilterWeights:
         result = np.empty((len(self.first), flat.shape[1]), np.float32)
         for begin in range(0, len(self.first), _BLOCK):
             first, values = self.first[begin : begin + _BLOCK], self.values[begin : begin + _BLOCK]
-            low, high = int(first.min()), min(int(first.max()) + values.shape[1], len(image))
-            matrix = np.zeros((len(first), high - low + values.shape[1]), np.float32)
+            low, high = int(first.min()), int(first.max()) + values.shape[1]
+            matrix = np.zeros((len(first), high - low), np.float32)
             columns = first[:, None] - low + np.arange(values.shape[1])
-            matrix[np.arange(len(first))[:, None], columns] = values  # those beyond the edge are zeros
-            matrix = matrix[:, : high - low]
+            matrix[np.arange(len(first))[:, None], columns] = values
             step = max(1, _SMALL // matrix.size)
             for left in range(0, flat.shape[1], step):
                 part = flat[low:high, left : left + step].astype(np.float32)
