@@ -210,11 +210,11 @@ def _reshaping(wanted: DynamicTensorShape, got: tuple[int, ...]) -> str:
 
 def _advice(got: DataType, wanted: DataType) -> str:
     """Advice for an input of another dtype."""
-    if got is DataType.UINT8 and wanted.is_float:
+    if got.numpy.kind in "iu" and wanted.is_float:
         return (
             "for a picture of bytes, normalize it to what the model was trained on, as (array / 255 - mean) / std in "
             f"{wanted} or by TextureConverter with TextureTransform(mean=..., std=...); or let Worker(cast=True) take "
-            "the bytes as the numbers 0 to 255"
+            f"the integers unchanged{', 0 to 255' * (got is DataType.UINT8)}"
         )
     rounds = got.numpy.kind in "iuf" and wanted.numpy.kind in "iuf"
     convert = f"convert it with array.astype({str(wanted)!r})" if rounds else "convert it first"
@@ -225,9 +225,9 @@ def _array(model: str, value: Value, given: Any, cast: bool) -> Array:
     """Return an input as an array. Python's numbers have no dtype and take the declared one; an array takes it if its
     values stay what they are, or with `cast`.
 
-    Without `cast`, the dtype alone decides about arrays of floats and of bytes: a float64 array may not pass in one
-    frame and fail in the next, floats that are whole now may not become indices, and a picture of bytes needs
-    normalization.
+    Without `cast`, the dtype alone decides about arrays of floats, and about those for inputs of floats: a float64
+    or int64 array may not pass in one frame and fail in the next, floats that are whole now may not become indices, and
+    a picture of bytes needs normalization.
     """
     try:
         array = converted(given)
@@ -242,10 +242,8 @@ def _array(model: str, value: Value, given: Any, cast: bool) -> Array:
         made = array.astype(wanted)
         same = np.array_equal(made.astype(array.dtype), array, equal_nan=array.dtype.kind == "f")
     typed = any(hasattr(given, name) for name in ("dtype", "__array__", "__array_interface__"))  # a Pillow picture is
-    if array.dtype.kind == "f" and typed:
-        keeps = np.can_cast(array.dtype, wanted)
-    elif typed and array.dtype == np.uint8 and wanted.kind == "f":
-        keeps = False
+    if typed and "f" in (array.dtype.kind, wanted.kind):
+        keeps = array.dtype != np.uint8 and np.can_cast(array.dtype, wanted)
     else:
         keeps = same and not (array.dtype.kind == "f" and wanted.kind != "f")
     untyped = not typed and wanted.kind == "f" and bool(np.isfinite(made).all())

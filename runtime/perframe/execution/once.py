@@ -25,14 +25,15 @@ def run(
     ctx: GLContext | None = None,
     weights: str = DataType.FLOAT32,
     activations: str = DataType.FLOAT32,
+    cast: bool = False,
 ) -> dict[str, Array]:
     """Run once, wait, and return the outputs by name, in the model's order.
 
     `inputs` maps names to arrays; for a model with one input it may be the array itself. `model` is a Model or anything
-    that `load` takes. `weights` and `activations` are those of a Worker.
+    that `load` takes. `weights`, `activations` and `cast` are those of a Worker.
     """
     loaded = model if isinstance(model, Model) else load(model)
-    with Worker(loaded, backend, ctx, strict, weights=weights, activations=activations) as worker:
+    with Worker(loaded, backend, ctx, strict, weights=weights, activations=activations, cast=cast) as worker:
         worker.schedule(by_name(loaded, inputs, "pf.run"))
         return {name: downloaded(worker.peek_output(name), "pf.run()") for name in loaded.output_names}
 
