@@ -120,3 +120,12 @@ def test_what_only_an_array_has_is_named() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'mena'$"):
         tensor.mena()  # type: ignore[attr-defined]
     assert not hasattr(tensor, "__array_interface__")
+
+
+@pytest.mark.parametrize("other", [0, 1.5, [1, 2], (1, 2), np.float32(1), ROWS], ids=type)
+def test_a_comparison_with_values_says_what_to_call(other: Any) -> None:
+    tensor = pf.Tensor(ROWS)
+    for compare in (operator.eq, operator.ne):
+        with pytest.raises(pf.InputError, match=r"no operator ==.*tensor\.numpy\(\)"):
+            compare(tensor, other)
+    assert tensor == tensor and tensor != pf.Tensor(ROWS) and tensor in [None, tensor] and {tensor: 1}[tensor] == 1

@@ -19,6 +19,14 @@ class NoArithmetic:
             hint = f": compute on the host with .numpy().{name}, or in the model with pf.functional" if known else ""
             raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}{hint}", name=name, obj=self)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same object. Raises InputError for numbers and arrays, whose values would count."""
+        if isinstance(other, (int, float, complex, list, tuple, np.generic, np.ndarray)):
+            _refuse(self, "==")
+        return True if self is other else NotImplemented
+
+    __hash__ = object.__hash__
+
 
 def _refusing(name: str) -> Any:
     def operator(self: Any, *others: Any) -> Any:
