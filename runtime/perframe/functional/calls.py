@@ -47,7 +47,8 @@ def function(body: Callable[P, R]) -> Callable[P, R]:
             raise
         except Exception as error:  # an argument may be anything
             said = f"{type(error).__name__}: {error}"
-            raise InputError(f"{_call(title, names, given, named)}: malformed arguments ({said})") from error
+            shown = _call(title, names, given, named)
+            raise InputError(f"{shown}: malformed arguments ({said})") from error
         finally:
             _calling.reset(token)
 
@@ -57,7 +58,10 @@ def function(body: Callable[P, R]) -> Callable[P, R]:
 
 def _call(title: str, names: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any]) -> str:
     """Return a call as text. Raises TypeError if the function has no such parameters."""
-    bound = names.bind(*given, **named).arguments
+    try:
+        bound = names.bind(*given, **named).arguments
+    except TypeError as error:
+        raise TypeError(f"{title}: {error}; its arguments are {', '.join(names.parameters)}") from None
     return f"{title}({', '.join(f'{key}={_shown(value)}' for key, value in bound.items())})"
 
 
