@@ -1,4 +1,4 @@
-"""Agents: one batched policy network steers a thousand creatures; the mouse is a hawk."""
+"""Agents: one batched network steers a thousand creatures; the mouse is a hawk."""
 
 from __future__ import annotations
 

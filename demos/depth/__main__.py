@@ -1,4 +1,4 @@
-"""Depth: a network estimates the depth of one picture, and the mouse is a lamp in it."""
+"""Depth: a network sees depth in one picture, and the mouse is a lamp in it."""
 
 from __future__ import annotations
 

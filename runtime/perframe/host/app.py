@@ -359,7 +359,7 @@ class App(TimeControls, TaskControls):
 
     def _require_open(self) -> None:
         if self._released:
-            raise ClosedError("the app is released: make another App")
+            raise ClosedError("the app is released: make another App; one that is entered by `with` runs several times")
         require_thread(self.surface)
 
 

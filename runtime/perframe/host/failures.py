@@ -58,6 +58,10 @@ class Failures:
     def __len__(self) -> int:
         return len(self._failures)
 
+    def __getitem__(self, index: int) -> Failure:
+        """The failure at this place, in the order of their first times."""
+        return tuple(self._failures.values())[index]
+
     def __bool__(self) -> bool:
         return True  # an empty list of failures is one
 

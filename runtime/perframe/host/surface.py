@@ -123,7 +123,11 @@ def open_surface(size: tuple[int, int], title: str, headless: bool | None = None
     try:
         return _open_window(size, title, vsync)
     except BackendError as error:
-        log.warning("%s. Drawing off screen: press Ctrl-C to end `run`. headless=True silences this warning", error)
+        log.warning(
+            "%s. Drawing off screen: pass frames=100 to `run`, or press Ctrl-C to end it. headless=True silences this "
+            "warning",
+            error,
+        )
     try:
         return _open_headless(size)
     except BackendError as error:

@@ -42,7 +42,7 @@ def what_it_is(data: bytes) -> str:
     if begin[:1] == b"<":
         return "it is a page of HTML or XML, as a failed download leaves: fetch the model itself"
     if begin and all(9 <= byte < 127 for byte in begin):
-        return "it is text: ONNX files are binary; fetch or export the model again"
+        return "it is text, and models are binary; fetch or export the model again"
     return UNKNOWN
 
 

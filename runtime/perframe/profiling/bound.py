@@ -99,7 +99,7 @@ def _advice(by: str, shares: Shares, layers: Sequence[LayerTimes], fallbacks: Se
     )
     first = "" if slowest is None else f"the slowest layer is {slowest.layer}; "
     if by == CPU:
-        return f"{first}try backend 'auto', pf.quantize(model, 'int8'), or smaller inputs"
+        return f"{first}try pf.quantize(model, 'int8'), smaller inputs, or a real GPU (backend 'auto')"
     return f"{first}try `perframe tune`, activations='float16', smaller inputs, or budget_ms over several frames"
 
 

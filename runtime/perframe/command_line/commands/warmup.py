@@ -89,7 +89,10 @@ def show(warmth: Warmth, console: Console) -> None:
         console.print(f"{warmth.model}: the programs of {warmth.backend} are ready, in {seconds_text(warmth.seconds)}")
         return
     names = sorted(set(warmth.compiled))
-    listed = ", ".join(f"{name} ×{warmth.compiled.count(name)}" for name in names) or "all were in the cache"
+    listed = (
+        ", ".join(f"{name} ×{warmth.compiled.count(name)}" for name in names)
+        or "all came with perframe or were in the cache"
+    )
     console.print(
         f"{warmth.model}: {len(warmth.compiled)} kernels compiled in {seconds_text(warmth.seconds)}: {listed}"
     )
