@@ -64,6 +64,17 @@ def test_the_key_shows_and_hides_the_figures(backend: str, backend_context: Any)
     assert app.failures is not None and list(app.failures) == []
 
 
+def test_the_first_figures_come_as_soon_as_they_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlays, "SECONDS", 1000.0)
+    drawn, draw = list[str](), overlays._draw
+    monkeypatch.setattr(overlays, "_draw", lambda rows, size: (drawn.append(rows[0][0]), draw(rows, size))[1])
+    with App(surface=BlankSurface((64, 64)), clock=ManualClock(step=1 / 60)) as app:
+        app.add(pf.profiling.ProfileOverlay(shown=True))
+        for _ in range(6):
+            app.loop_once()
+    assert drawn[0] == "no frame yet" and drawn[-1].startswith("frame") and len(drawn) < 6
+
+
 @pytest.mark.slow
 def test_it_forgets_what_is_old() -> None:
     shown = pf.profiling.ProfileOverlay(shown=True)

@@ -64,7 +64,8 @@ class ProfileOverlay(Script):
         now = perf_counter()
         if self._picture is None or now - self._updated >= SECONDS:
             self._profile.recorder.keep_last(FRAMES)
-            self._picture, self._updated = _draw(rows_of(self._profile), self.app.size), now
+            self._picture = _draw(rows_of(self._profile), self.app.size)
+            self._updated = 0.0 if self._profile.frames is None else now  # the first figures come as soon as they exist
         self.app.surface.draw_over(self._picture)
 
     def destroy(self) -> None:
