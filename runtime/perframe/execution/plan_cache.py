@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,8 +11,11 @@ from perframe.tensor.memory import ledger
 MAX_PLANS = 8  # of one part; the plan that was unused for longest is freed
 
 
-class PlanCache(OrderedDict[Any, Plan]):
-    """Plans by keys, the one that ran last at the end: that is `last`."""
+class PlanCache(dict[Any, Plan]):
+    """Plans by keys, the one that ran last at the end: that is `last`.
+
+    A dict, since an OrderedDict hashes each key again when it is iterated, and a key has the shapes of all inputs.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,7 +25,10 @@ class PlanCache(OrderedDict[Any, Plan]):
 
     def use(self, key: Any, plan: Plan) -> None:
         """Note that one of the plans runs, and not the last one."""
-        self.move_to_end(key)
+        self[key] = self.pop(key)
+        self._use(plan)
+
+    def _use(self, plan: Plan) -> None:
         if self.last is not None:
             self.last.used = next(ledger.uses)
         self.last = plan
@@ -40,8 +45,9 @@ class PlanCache(OrderedDict[Any, Plan]):
         for other in [other for other, known in self.items() if known is plan]:
             del self[other]
         self.evicted = [evicted for evicted in self.evicted if evicted is not plan]
+        self.pop(key, None)
         self[key] = plan
-        self.use(key, plan)
+        self._use(plan)
         self.evict_old()
 
     def evict_all(self) -> None:
@@ -53,7 +59,7 @@ class PlanCache(OrderedDict[Any, Plan]):
     def evict_old(self) -> None:
         """Free the plan that was unused for longest once its runs are over. Never blocks."""
         if len(self) > MAX_PLANS:
-            self.evicted.append(self.popitem(last=False)[1])
+            self.evicted.append(self.pop(next(iter(self))))
         for plan in [plan for plan in self.evicted if not plan.is_busy]:
             self.evicted.remove(plan)
             plan.release()

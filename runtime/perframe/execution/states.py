@@ -47,7 +47,7 @@ class States:
             else State(output, given)
             for output, given in inputs.items()
         ]
-        self._shapes: list[Any] = []  # of the last run's inputs
+        self._given_dims = _given_dims(model, self.sources)
         self._writers: list[list[Fence]] = []  # for each run that may yet fail, the jobs that write its states
 
     @property
@@ -68,34 +68,27 @@ class States:
     def add(self, values: Values) -> None:
         """Add the states to the inputs of a run. Raises InputError where they do not fit together."""
         self._settle()
+        dims = {dim: values[name].shape[axis] for name, axis, dim in self._given_dims}
         for state in self._states:
-            values[state.source] = state.values[-1]
-        shapes = [getattr(values[value.name], "shape", None) for value in self._model.inputs]
-        if shapes == self._shapes:
-            return
-        dims = _dims_of(self._model, values, self.sources)
-        for state in self._states:
-            if state.values[-1] is None:
+            value = values[state.source] = state.values[-1]
+            if value is None:
                 values[state.source] = self._zeros(state, dims)
                 continue
-            shape = state.values[-1].shape
             for axis, dim in state.named:
-                size = shape[axis]
-                if dims.get(dim, size) != size:
+                if dim in dims and dims[dim] != value.shape[axis]:
                     raise InputError(
-                        f"the state {state.source!r} is {tuple(shape)}, and {dim!r} is {dims[dim]} in this run's "
+                        f"the state {state.source!r} is {tuple(value.shape)}, and {dim!r} is {dims[dim]} in this run's "
                         "inputs: call reset() to begin again"
                     )
-        self._shapes = [getattr(values[value.name], "shape", None) for value in self._model.inputs]
 
     def end(self, values: Values) -> None:
         """Make the outputs of a run the states, all of them or none. Raises InputError if an input cannot take one."""
         if not self._states:
             return
-        made = [as_output(state.output, values[state.output]) for state in self._states]
-        for state, value in zip(self._states, made, strict=True):
+        made = [(state, as_output(state.output, values[state.output])) for state in self._states]
+        for state, value in made:
             state.check(value)
-        writers = {state.end(value, self._backend) for state, value in zip(self._states, made, strict=True)}
+        writers = {state.end(value, self._backend) for state, value in made}
         self._writers.append([writer for writer in writers if writer is not None])
 
     def _settle(self) -> None:
@@ -133,7 +126,7 @@ class States:
         ]
         for state, value in zip(self._states, values, strict=True):
             state.reset(value)
-        self._shapes, self._writers = [], []
+        self._writers = []
 
     def take_over(self, other: States) -> tuple[str, ...]:
         """Begin with copies of the states of another model, and return the names of those that do not fit, which begin
@@ -263,12 +256,12 @@ def _may_be(made: DynamicTensorShape | None, given: DynamicTensorShape | None) -
     )
 
 
-def _dims_of(model: Model, values: Values, without: Sequence[str]) -> dict[str, int]:
-    """The named dims that the inputs of a run have, states apart."""
-    return {
-        dim: values[value.name].shape[axis]
+def _given_dims(model: Model, states: Sequence[str]) -> list[tuple[str, int, str]]:
+    """The named dims of inputs that are not states: the input, the axis and the dim's name."""
+    return [
+        (value.name, axis, dim)
         for value in model.inputs
-        if value.name not in without and value.kind == "tensor"
+        if value.name not in states and value.kind == "tensor"
         for axis, dim in enumerate(value.shape or ())
         if isinstance(dim, str)
-    }
+    ]

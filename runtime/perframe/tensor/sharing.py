@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from perframe.tensor.locks import new_lock
@@ -13,7 +13,7 @@ Job = TypeVar("Job", bound=Fence)
 _locking = new_lock()
 
 
-def lock_all(storages: Sequence[HostStorage]) -> None:
+def lock_all(storages: Collection[HostStorage]) -> None:
     """Acquire the locks of all storages; the caller releases them. Threads that want several locks take turns, so that
     no two threads wait for each other.
     """
@@ -32,14 +32,13 @@ def begin_job(
     `begin` receives the fences whose work the job needs, and the fences that must only finish before it. Later users of
     the storages wait for the job. The locks of all storages are held from the collection of fences to the begin.
     """
-    together = [*sources, *targets]
+    together = {*sources, *targets}
     lock_all(together)
     try:
         needed = [storage.write for storage in sources if storage.write is not None]
         job = begin(needed, [fence for storage in targets for fence in storage.fences])
-        for storage in sources:
-            storage.reads = [fence for fence in storage.reads if not fence.done]
-            storage.reads.append(job)
+        for storage in together.difference(targets):
+            storage.reads = [*[fence for fence in storage.reads if not fence.done], job]
         for storage in targets:
             storage.write, storage.reads = job, []
             storage.changes += 1

@@ -190,8 +190,13 @@ class HostStorage:
     @property
     def busy(self) -> bool:
         """Whether a job or a readback still uses the data."""
-        write, reads = self.write, self.reads
-        return (write is not None and not write.done) or (bool(reads) and not all([fence.done for fence in reads]))
+        write = self.write
+        if write is not None and not write.done:
+            return True
+        for fence in self.reads:  # noqa: SIM110  # a frame waits, and this takes less time
+            if not fence.done:
+                return True
+        return False
 
     @property
     def is_written(self) -> bool:
@@ -217,7 +222,8 @@ class HostStorage:
     def upload(self, array: Array) -> None:
         """Write the values of `array`. Waits for work that still uses the old values, even if that work fails."""
         self.changes += 1
-        if self.is_private and self.write is None and not self.reads:
+        if self.is_private and not self.busy:
+            self.reads, self.write = [], None
             np.copyto(self.view(array.shape, self.dtype), array)
             return
         self._acquire_unused()
