@@ -29,9 +29,9 @@ def show(profile: ProfiledTimes, console: Console, peaks: Peaks | None = None, m
     for column in ("times", "p50", "p95", "p99"):
         times.add_column(column, justify="right")
     rows = _rows_of_times(profile)
-    (names,) = shortened([[name for name, *_ in rows]], [figures for _, *figures in rows], console.width)
-    for name, (_, *figures) in zip(names, rows, strict=True):
-        times.add_row(Text(name), *figures)
+    (firsts,) = shortened([[name for name, *_ in rows]], [cells for _, *cells in rows], console.width)
+    for name, (_, *cells) in zip(firsts, rows, strict=True):
+        times.add_row(Text(name), *cells)
     console.print(times)
     bound = bound_of(profile)
     if bound is not None:
@@ -41,15 +41,19 @@ def show(profile: ProfiledTimes, console: Console, peaks: Peaks | None = None, m
     shown = layers[:most]
     backends = {layer.backend for layer in layers}
     told = len(backends) == 1 and backends == {worker.backend for worker in profile.workers}  # in the rows above
-    titles = [*(["backend"] * (not told)), "time", "share", "moved", "GB/s", "GFLOP/s", *(["of peak"] if peaks else [])]
+    titles = ["time", "share", "moved", "GB/s", "GFLOP/s", *(["of peak"] if peaks else [])]
+    figures = [titles, *(_figures(layer, whole, peaks) for layer in shown)]
+    if not told:
+        for row, cell in zip(figures, ["backend", *(str(layer.backend) for layer in shown)], strict=True):
+            row.insert(0, cell)
     table = Table("layer", "operator", box=None, pad_edge=False, header_style="dim")
     for title in titles:
         table.add_column(title, justify="left" if title == "backend" else "right", no_wrap=True)
-    figures = [[*([str(layer.backend)] * (not told)), *_figures(layer, whole, peaks)] for layer in shown]
-    named = [[layer.layer for layer in shown], [layer.operator or "(transfer)" for layer in shown]]
-    fitting = shortened([["layer", *named[0]], ["operator", *named[1]]], [titles, *figures], console.width)
-    for layer, operator, row in [*zip(*fitting, [titles, *figures], strict=True)][1:]:
-        table.add_row(Text(layer), Text(operator), *row)
+    names = ["layer", *(layer.layer for layer in shown)]
+    operators = ["operator", *(layer.operator or "(transfer)" for layer in shown)]
+    fitting = shortened([names, operators], figures, console.width)
+    for name, operator, row in [*zip(*fitting, figures, strict=True)][1:]:
+        table.add_row(Text(name), Text(operator), *row)
     console.print()
     console.print(table)
     if len(layers) > most:
