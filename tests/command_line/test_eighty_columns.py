@@ -8,8 +8,9 @@ from dataclasses import fields
 
 import pytest
 from rich.table import Table
+from typer.testing import CliRunner
 
-from perframe.command_line.cli import COMMANDS, built
+from perframe.command_line.cli import COMMANDS, app, built
 from perframe.execution.layer_check import Comparison
 from perframe.inspection.comparison import ValueComparison, show
 from perframe.safety.console import SafeConsole
@@ -53,6 +54,14 @@ def test_comparisons_keep_long_names_in_one_piece() -> None:
         assert file.getvalue().count("1.25e-07") == file.getvalue().count("3.5e-07") >= 1
 
 
+@pytest.mark.parametrize("name", ["", *sorted(set(COMMANDS) - {"demo"})])
+def test_help_names_values_in_words(name: str) -> None:
+    """Flags take no value, and no value is called by a type of Python."""
+    said = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "80"}, terminal_width=80).output
+    assert "--help" in said and not re.search(r"<\w+|[{}]|INTEGER|TEXT|range", re.sub(r"value ranges", "", said)), said
+    assert max(map(len, said.splitlines())) <= 80
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_help_is_whole_and_plain(name: str) -> None:
     command = built(name)
@@ -62,3 +71,8 @@ def test_help_is_whole_and_plain(name: str) -> None:
         if parameter.name not in ("help", "arguments"):
             assert text, f"{name}: {parameter.name} has no help"
             assert (len(text.split()) <= 25 and text[0] in "./") or text[0].isupper() or text.startswith("int4"), text
+
+
+def test_the_list_of_models_fits() -> None:
+    said = CliRunner().invoke(app, ["models"]).output
+    assert "painter" in said and max(map(len, said.splitlines())) <= 80

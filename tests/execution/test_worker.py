@@ -90,7 +90,7 @@ WRONG = pytest.mark.parametrize(
         ({}, "a: float32"),
         ({"a": A}, "b: float32"),
         ({"a": A, "b": B, "c": B}, "no input 'c'"),
-        ({"a": A.astype(np.float64) + 0.1, "b": B}, "'a' is float32, and got float64.*Worker\\(cast=True\\)"),
+        ({"a": A.astype(np.float64) + 0.1, "b": B}, "'a' is float32, and got float64.*cast=True"),
         ({"a": A.astype(np.float64), "b": B}, "'a' is float32, and got float64.*astype\\('float32'\\)"),  # exact now
         ({"a": A.astype(np.uint8), "b": B}, "'a' is float32, and got uint8.*normalize.*cast=True"),
         ({"a": A.astype(np.int64), "b": B}, "'a' is float32, and got int64.*normalize.*cast=True"),  # exact now
@@ -143,7 +143,7 @@ def test_numbers_in_lists_are_rounded_and_arrays_are_not() -> None:
 def test_bytes_reach_a_float_input_by_cast_and_not_by_chance() -> None:
     model = load([node("Neg", "x", "y")], {"x": [2]})
     picture = np.array([0, 255], np.uint8)
-    with pf.Worker(model) as worker, pytest.raises(pf.InputError, match=r"normalize it .* Worker\(cast=True\)"):
+    with pf.Worker(model) as worker, pytest.raises(pf.InputError, match=r"normalize it .* cast=True"):
         worker.schedule(picture)
     with pf.Worker(model, cast=True) as worker:
         assert worker.schedule(picture).peek_output().download_to_array().tolist() == [0, -255]

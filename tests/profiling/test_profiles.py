@@ -17,6 +17,7 @@ from perframe.execution.worker import watchers
 from perframe.host import App, ManualClock, Script
 from perframe.host.surface import BlankSurface
 from perframe.profiling.recording import Recorder, _medians
+from perframe.profiling.table import shortened
 from perframe.profiling.timeline import perfetto, tracks_of
 from perframe.tensor.frames import frame_watchers
 from small import load, node
@@ -207,10 +208,50 @@ def test_a_worker_of_a_gpu_in_a_thread_that_goes_on(gl_context: Any) -> None:
 
 def test_a_profile_shows_itself() -> None:
     profile = pf.profile()
-    assert repr(profile) == "Profile(not begun)"
+    assert repr(profile) == str(profile) == "Profile(not begun)" and "not begun" in profile._repr_html_()
     with pf.Worker(product()) as worker, profile:
         run(worker)
     assert repr(profile) == str(profile) and "MatMul" in repr(profile)
+    assert "backend" not in str(profile), "the row of the schedule names it"
+
+
+def test_a_profile_is_saved_under_a_name_that_says_so(tmp_path: Path) -> None:
+    with pf.Worker(product()) as worker, pf.profile() as profile:
+        run(worker)
+    for name in ("frames", "frames.png"):
+        with pytest.raises(InputError, match=r"frames.* the suffix \.html or \.json"):
+            profile.save(tmp_path / name)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_tables_fit_eighty_columns() -> None:
+    """Long names are shortened in the middle, and numbers are whole."""
+    names = ["/backbone/stage.2/block.3/attention/self/query/MatMul_output_0", "y"]
+    operators = ["AnOperatorWithALongName", "Add"]
+    numbers = ["123.456 ms", "100.0%", "1234.56 MB", "123.4", "12345.6", "gpu_compute"]
+    layers, kinds = shortened([names, operators], [numbers, numbers], 80)
+    assert max(map(len, layers)) + max(map(len, kinds)) + 2 + sum(len(number) + 2 for number in numbers) == 80
+    assert layers[0].startswith("/ba") and "…" in layers[0] and layers[0].endswith("_0")
+    assert (layers[1], kinds[1]) == ("y", "Add")
+    assert shortened([names], [["1"], ["2"]], 80) == [names]
+
+    nodes = [node("MatMul", "x w", names[0]), node("Softmax", names[0], "y")]
+    weights = np.eye(4, dtype=np.float32)
+    model = load(nodes, {"x": [4, 4]}, "y", {"w": weights}, optimize=False)
+    with pf.Worker(model) as worker, pf.profile() as profile:
+        for _ in range(3):
+            profile.frame()
+            worker.schedule(np.ones((4, 4), np.float32)).peek_output().numpy()
+    assert max(map(len, str(profile).splitlines())) <= 80
+
+
+def test_layers_without_a_time_are_explained() -> None:
+    with pf.Worker(product()) as worker, pf.profile() as profile:
+        run(worker)
+    for record in profile.recorder.records.values():
+        for runs in record.segments.values():
+            runs.runs.clear()
+    assert "– marks layers that no run timed" in str(profile)
 
 
 def test_memory_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,3 +129,18 @@ def test_a_comparison_with_values_says_what_to_call(other: Any) -> None:
         with pytest.raises(pf.InputError, match=r"no operator ==.*tensor\.numpy\(\)"):
             compare(tensor, other)
     assert tensor == tensor and tensor != pf.Tensor(ROWS) and tensor in [None, tensor] and {tensor: 1}[tensor] == 1
+
+
+@pytest.mark.parametrize("sign", ["+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<", "<=", ">", ">="])
+def test_a_refused_operator_is_named_by_its_sign(sign: str) -> None:
+    said = re.escape(f"has no operator {sign}: ")
+    with pytest.raises(pf.InputError, match=said):
+        eval(f"x {sign} 2", {"x": pf.Tensor(np.ones(2, np.float32))})
+
+
+def test_a_readback_shows_itself() -> None:
+    with pf.Worker("digits") as worker:
+        readback = worker.schedule(np.zeros((1, 1, 28, 28), np.float32)).peek_output().readback_request()
+        assert "probabilities, requested in frame" in repr(readback)
+        readback.result(wait=True)
+        assert repr(readback).endswith("arrived)")

@@ -5,9 +5,10 @@ Exit status: 0 for success, 1 if something failed, 2 if the command was not unde
 
 from __future__ import annotations
 
+import re
 import sys
 from inspect import getdoc
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -32,6 +33,11 @@ from perframe.command_line.commands.tune import tune
 from perframe.command_line.commands.warmup import warmup
 from perframe.command_line.terminal import console, end_in_order, let_print
 from perframe.errors import PerframeError
+
+if TYPE_CHECKING:
+    Parent = TyperCommand
+else:  # PlainHelp is mixed into both of Typer's classes
+    Parent = object
 
 COMMANDS = {
     function.__name__: function
@@ -60,7 +66,25 @@ SETTINGS = {"demo": {"allow_extra_args": True, "ignore_unknown_options": True, "
 STYLE: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": "rich"}
 
 
-class Command(TyperCommand):
+class PlainHelp(Parent):
+    """A command whose help has no types of Python: a flag takes no value, and a metavar names every other value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The arguments and options, as the help shows them."""
+        params: list[Any] = [*super().get_params(ctx)]
+        for param in params:
+            if param.param_type_name == "argument":
+                param.display_type_rich = lambda **_context: None
+            elif param.metavar is None:
+                param.metavar = ""  # a flag
+        return params
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words of the usage line; Typer's braces would mean a choice."""
+        return [re.sub("[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
+
+
+class Command(PlainHelp, TyperCommand):
     """A command that tells its options to whoever gives too many arguments, as a second file."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -82,7 +106,7 @@ def built(name: str) -> Any:
     return typer.main.get_command(one)
 
 
-class CommandGroup(TyperGroup):
+class CommandGroup(PlainHelp, TyperGroup):
     """All commands. One gets its options when it is called, which takes time: the list of commands needs none."""
 
     def __init__(self, **arguments: Any) -> None:

@@ -27,7 +27,7 @@ Signature = Annotated[str | None, typer.Option(metavar="NAME", help="Signature o
 Carry = Annotated[
     str, typer.Option(metavar="OUTPUT=INPUT,...", help="States: outputs that the next run reads as inputs.")
 ]
-Seed = Annotated[int, typer.Option(help="Random seed for inputs and for weights of light_ models.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Random seed for inputs and for weights of light_ models.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail if a layer would fall back to the CPU.")]
 GivenInputs = Annotated[
@@ -38,7 +38,7 @@ Mean = Annotated[str, typer.Option(metavar="M,...", help="Subtract this from pic
 Std = Annotated[
     str, typer.Option(metavar="S,...", help="Divide picture values by this, one number or one per channel.")
 ]
-Scale = Annotated[float, typer.Option(help="Multiply picture values by this (255 for a 0-255 model).")]
+Scale = Annotated[float, typer.Option(metavar="N", help="Multiply picture values by this (255 for a 0-255 model).")]
 HtmlPage = Annotated[Path | None, typer.Option("--html", metavar="OUT.html", help="Write the graph as an HTML page.")]
 _HELD = "float32|float16"
 Weights = Annotated[str, typer.Option(metavar=_HELD, help="GPU storage type of weights.")]
@@ -49,7 +49,7 @@ BackendOption = Annotated[
         metavar="NAME", help=f"Where to run: {', '.join(BACKENDS)}, or auto: a GPU if there is one, or the CPU."
     ),
 ]
-ModelName = Annotated[str, typer.Argument(help="Model file, or the name of a known model.")]
+ModelName = Annotated[str, typer.Argument(metavar="MODEL", help="Model file, or the name of a known model.")]
 KEY_FILE, PASSPHRASE_ENV = "PERFRAME_KEY_FILE", "PERFRAME_PASSPHRASE_ENV"
 _KEY = 32  # bytes
 KeyFile = Annotated[

@@ -213,12 +213,12 @@ def _advice(got: DataType, wanted: DataType) -> str:
     if got.numpy.kind in "iu" and wanted.is_float:
         return (
             "for a picture of bytes, normalize it to what the model was trained on, as (array / 255 - mean) / std in "
-            f"{wanted} or by TextureConverter with TextureTransform(mean=..., std=...); or let Worker(cast=True) take "
+            f"{wanted} or by TextureConverter with TextureTransform(mean=..., std=...); or let cast=True take "
             f"the integers unchanged{', 0 to 255' * (got is DataType.UINT8)}"
         )
     rounds = got.numpy.kind in "iuf" and wanted.numpy.kind in "iuf"
     convert = f"convert it with array.astype({str(wanted)!r})" if rounds else "convert it first"
-    return f"{convert}, or allow rounding with Worker(cast=True)" if rounds else convert
+    return f"{convert}, or allow rounding with cast=True" if rounds else convert
 
 
 def _array(model: str, value: Value, given: Any, cast: bool) -> Array:

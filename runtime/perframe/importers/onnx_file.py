@@ -83,7 +83,7 @@ def _checked(file: OnnxFile) -> OnnxFile:
 def _of_path(path: Path) -> Split:
     try:
         if path.is_dir():
-            inside = sorted(found.name for found in path.glob("*.onnx"))[:5]
+            inside = sorted(found.name for found in path.glob("*.onnx") if found.is_file())[:5]
             raise MissingFileError(
                 f"{str(path)!r} is a folder: give the path of the model's file, such as {', '.join(inside) or 'm.onnx'}"
             )

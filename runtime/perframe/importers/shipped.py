@@ -32,7 +32,7 @@ _ALL = (
     Shipped("agents", "agents/agents.onnx", "steers creatures in a flock"),
     Shipped("depth", "depth/depth.onnx", "estimates the depth of a drawn scene"),
     Shipped("digits", "digits/digits.onnx", "recognizes a handwritten digit"),
-    Shipped("faces", "faces/faces.onnx", "finds drawn faces and their eyes, nose, mouth and ears"),
+    Shipped("faces", "faces/faces.onnx", "finds drawn faces and six points of each"),
     Shipped("landmarks", "hands/landmarks.onnx", "finds the 21 joints of a drawn hand in a crop"),
     Shipped("languages", "languages/languages.perframe", "tells English, German, French and Spanish apart"),
     Shipped("life", "life/life.onnx", "grows cells into a butterfly, one step a run"),
@@ -40,7 +40,7 @@ _ALL = (
     Shipped("painter", "painter/painter.onnx", "repaints a picture in oil"),
     Shipped("palms", "hands/palms.onnx", "finds the palms of drawn hands in a picture"),
     Shipped("segment", "segment/segment.onnx", "separates drawn people from the background"),
-    Shipped("talk", "talk/talk.onnx", "answers letter by letter, as the keeper of a lighthouse"),
+    Shipped("talk", "talk/talk.onnx", "answers letter by letter, as a lighthouse keeper"),
     Shipped("upscale", "upscale/upscale.onnx", "doubles the width and height of a rendered frame"),
     Shipped("voice", "listen/voice.onnx", "hears whether somebody speaks"),
 )

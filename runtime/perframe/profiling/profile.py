@@ -52,22 +52,25 @@ class Profile(ProfiledTimes):
         return bound_of(self)
 
     def __str__(self) -> str:
-        return as_text(self)
+        return "Profile(not begun)" if self._recorder is None else as_text(self)
 
     def __repr__(self) -> str:
-        return "Profile(not begun)" if self._recorder is None else str(self)
+        return str(self)
 
     def _repr_html_(self) -> str:
         return preformatted(str(self))
 
     def save(self, path: str | Path) -> None:
-        """Write the timeline: as a page to open in a browser if the name ends in .html, else as JSON for
-        ui.perfetto.dev. Raises ModelError if the file cannot be written.
+        """Write the timeline: a name that ends in .html gives a page for a browser, and .json a file for
+        ui.perfetto.dev. Raises InputError for another name, and ModelError if the file cannot be written.
         """
-        if Path(path).suffix in (".html", ".htm"):
+        suffix = Path(path).suffix.lower()
+        if suffix in (".html", ".htm"):
             write_page(path, self)
-        else:
+        elif suffix == ".json":
             write_trace(path, self)
+        else:
+            raise InputError(f"a profile is saved as a page or a trace: give {str(path)!r} the suffix .html or .json")
 
 
 def profile() -> Profile:

@@ -8,6 +8,21 @@ import numpy as np
 
 from perframe.errors import InputError
 
+_BINARY = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
+    "matmul": "@",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+}
+_OTHERS = {"neg": "-", "pos": "+", "abs": "abs()", "invert": "~", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
 
 class NoArithmetic:
     """Python's operators for a class without arithmetic. A FunctionalTensor on the other side takes over."""
@@ -28,11 +43,11 @@ class NoArithmetic:
     __hash__ = object.__hash__
 
 
-def _refusing(name: str) -> Any:
+def _refusing(name: str, sign: str) -> Any:
     def operator(self: Any, *others: Any) -> Any:
         if others and getattr(type(others[0]), "__array_ufunc__", 0) is None:
             return NotImplemented
-        _refuse(self, name)
+        _refuse(self, sign)
 
     operator.__name__ = name
     return operator
@@ -48,17 +63,17 @@ def _no_number(name: str) -> Any:
     return operator
 
 
-def _refuse(tensor: Any, name: str) -> NoReturn:
+def _refuse(tensor: Any, sign: str) -> NoReturn:
     raise InputError(
-        f"{tensor!r} has no operator {name}: compute on the host with tensor.numpy(), or make it part of a model: "
+        f"{tensor!r} has no operator {sign}: compute on the host with tensor.numpy(), or make it part of a model: "
         "pf.functional has all operators"
     )
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"):
-    for _prefix in ("", "r", "i"):
-        setattr(NoArithmetic, f"__{_prefix}{_name}__", _refusing(f"__{_prefix}{_name}__"))
+for _name, _sign in _BINARY.items():
+    for _prefix, _end in (("", ""), ("r", ""), ("i", "=")):
+        setattr(NoArithmetic, f"__{_prefix}{_name}__", _refusing(f"__{_prefix}{_name}__", _sign + _end))
 for _name in ("float", "int", "complex", "round"):
     setattr(NoArithmetic, f"__{_name}__", _no_number(_name))
-for _name in ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge"):
-    setattr(NoArithmetic, f"__{_name}__", _refusing(f"__{_name}__"))
+for _name, _sign in _OTHERS.items():
+    setattr(NoArithmetic, f"__{_name}__", _refusing(f"__{_name}__", _sign))

@@ -45,6 +45,10 @@ class Readback:
         self._result: np.ndarray[Any, Any] | None = None
         self._is_shared, self._given = False, given  # whether a tensor reads the result too
 
+    def __repr__(self) -> str:
+        state = "arrived" if self._result is not None else "not read yet"
+        return f"Readback({self.name or 'a tensor'}, requested in frame {self.frame}, {state})"
+
     @property
     def done(self) -> bool:
         """Whether `result()` has the values. Blocks only in loops that wait for readbacks, as `pf.process` does."""

@@ -21,6 +21,7 @@ import typer
 from perframe.command_line.options import BACKENDS, Activations, Dims, Seed, Strict, Weights, check_backends, takes_key
 from perframe.command_line.terminal import Console, Progress, bytes_text, console, progress_bar, seconds_text
 from perframe.errors import MissingExtraError, PerframeError
+from perframe.safety.wording import counted
 
 if TYPE_CHECKING:
     from perframe.command_line.contest import BenchTask, Contestant, Timing
@@ -30,14 +31,14 @@ PACKAGES = {"litert": "ai_edge_litert"}  # of peers whose package has another na
 
 @takes_key
 def bench(
-    models: Annotated[list[str], typer.Argument(help="Model files, or names of known models.")],
+    models: Annotated[list[str], typer.Argument(metavar="MODEL", help="Model files, or names of known models.")],
     backend: Annotated[
         str, typer.Option(metavar="NAME,...", help=f"Comma-separated backends: {', '.join(BACKENDS)}.")
     ] = "cpu",
     against: Annotated[
         str, typer.Option(metavar="PEER,...", help="Comma-separated runtimes: onnxruntime, openvino, litert.")
     ] = "",
-    rounds: Annotated[int, typer.Option(min=1, help="Number of alternating rounds.")] = 15,
+    rounds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of alternating rounds.")] = 15,
     strict: Strict = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="OUT", help="Write JSON to OUT; - for stdout.")
@@ -115,8 +116,7 @@ def _measure_one(
     from perframe.command_line.contest import Contestant
 
     ours = [Contestant(task, backend, options=options) for backend in backends]
-    counts = sorted({1, os.cpu_count() or 1})
-    peers = [[Contestant(task, peer, threads) for threads in counts] for peer in against]
+    peers = [[Contestant(task, peer, threads) for threads in thread_counts()] for peer in against]
     everyone = [*ours, *itertools.chain(*peers)]
     try:
         for contestant in everyone:
@@ -196,7 +196,8 @@ def show(timings: Sequence[Timing], console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    for model, group in itertools.groupby(timings, lambda timing: timing.model):
+    for model, listed in itertools.groupby(timings, lambda timing: timing.model):
+        group = [*listed]
         table = Table(
             title=model, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False
         )
@@ -209,12 +210,28 @@ def show(timings: Sequence[Timing], console: Console) -> None:
             faster = Text("" if ratio is None else f"{ratio:.2f}", "green" if ratio and ratio >= 1 else "yellow")
             close = Text("" if difference is None else f"{difference:.1e}", "" if (difference or 0) <= 1e-3 else "red")
             memory = "–" if timing.memory is None else bytes_text(timing.memory)
-            table.add_row(_side_text(timing), *times, faster, memory, close)
-        console.print(table, "")
+            table.add_row(timing.side, *times, faster, memory, close)
+        console.print(table)
+        for note in _notes(group):
+            console.print(note, highlight=False)
+        console.print()
     for timing in timings:
         if timing.error:
-            console.print(Text(f"{timing.model}, {_side_text(timing)}: {timing.error}", "red"))
+            console.print(Text(f"{timing.model}, {timing.side}: {timing.error}", "red"))
 
 
-def _side_text(timing: Timing) -> str:
-    return timing.side if timing.threads is None else f"{timing.side} ×{timing.threads}"
+def _notes(timings: Sequence[Timing]) -> list[str]:
+    """Explain the ratio, and the threads of other runtimes."""
+    peer = next((timing.peer for timing in timings if timing.ratio), "")
+    notes = [f"ratio: the steady time of {peer} / ours; above 1, perframe is faster"] if peer else []
+    tried = thread_counts()
+    for timing in timings:
+        if timing.threads is not None and not timing.error:
+            fastest = f", its fastest of {' and '.join(map(str, tried))}" if len(tried) > 1 else ""
+            notes.append(f"{timing.side} ran with {counted(timing.threads, 'thread')}{fastest}")
+    return notes
+
+
+def thread_counts() -> list[int]:
+    """The numbers of threads with which other runtimes are tried."""
+    return sorted({1, os.cpu_count() or 1})

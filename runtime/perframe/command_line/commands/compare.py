@@ -41,7 +41,9 @@ def compare(
     weights: options.Weights = "float32",
     activations: options.Activations = "float32",
     carry: options.Carry = "",
-    runs: Annotated[int, typer.Option(min=1, help="With --carry: compare this run; those before make the states.")] = 1,
+    runs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="With --carry: compare this run; those before make the states.")
+    ] = 1,
     signature: options.Signature = None,
 ) -> None:
     """Run a model layer by layer, and compare each layer with its definition, or with another model that has the same

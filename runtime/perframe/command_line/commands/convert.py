@@ -21,7 +21,7 @@ SHOWN = 8  # inputs or outputs, on the screen
 def convert(
     source: Annotated[Path, typer.Argument(metavar="SRC", help="File or folder to convert; the format is detected.")],
     target: Annotated[Path, typer.Argument(metavar="DST", help="Output file: m.onnx, m.perframe or m.sentis.")],
-    opset: Annotated[int, typer.Option(help="ONNX opset version, at least 15.")] = 18,
+    opset: Annotated[int, typer.Option(metavar="N", help="ONNX opset version, at least 15.")] = 18,
     given: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,7 +50,7 @@ def convert(
     timeout: Annotated[
         float, typer.Option(min=1, metavar="SECONDS", help="Time limit for the framework, in seconds.")
     ] = 1800.0,
-    seed: Annotated[int, typer.Option(help="Random seed for the inputs of --verify.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed for the inputs of --verify.")] = 0,
     signature: Signature = None,
     as_json: AsJson = False,
 ) -> None:

@@ -24,7 +24,9 @@ _UP, _DOWN = ("\x1b[A", "\xe0H", "\x00H", "k"), ("\x1b[B", "\xe0P", "\x00P", "j"
 
 def demo(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="Demo to run. Default: choose from a gallery.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Demo to run. Default: choose from a gallery.")
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the demos and exit.")] = False,
 ) -> None:
     """Run a demo: perframe demo painter --help."""

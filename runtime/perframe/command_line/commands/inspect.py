@@ -41,7 +41,7 @@ def inspect(
     html: HtmlPage = None,
     profile: Annotated[bool, typer.Option("--profile", help="With --html: color layers by their time.")] = False,
     backend: Annotated[
-        str, typer.Option(help=f"With --profile: the backend. One of auto, {', '.join(BACKENDS)}.")
+        str, typer.Option(metavar="NAME", help=f"With --profile: the backend. One of auto, {', '.join(BACKENDS)}.")
     ] = "auto",
     dims: Dims = "",
     signature: Signature = None,

@@ -48,6 +48,4 @@ def show(models: Sequence[dict[str, Any]], console: Any) -> None:
         for kind in ("inputs", "outputs"):
             for name, what in model[kind].items():
                 console.print(f"  {kind[:-1]:<6} {name}: {what}", highlight=False, soft_wrap=True)
-    console.print(
-        '\nUse a name wherever a model file goes: pf.load("painter"), perframe inspect painter', soft_wrap=True
-    )
+    console.print('\nUse a name instead of a file: pf.load("painter"), perframe inspect painter', soft_wrap=True)

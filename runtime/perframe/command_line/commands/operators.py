@@ -13,7 +13,9 @@ FORMATS = ("onnx", "litert")
 
 
 def operators(
-    names: Annotated[list[str] | None, typer.Argument(help="Operators to show, such as Conv. Default: all.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Operators to show, such as Conv. Default: all.")
+    ] = None,
     as_json: AsJson = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     file_format: Annotated[

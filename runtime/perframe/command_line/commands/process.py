@@ -14,7 +14,7 @@ from perframe.command_line.terminal import console, progress_bar, say_json
 def process(
     source: Annotated[str, typer.Argument(metavar="VIDEO_OR_FOLDER", help="Video, picture, or folder of pictures.")],
     out: Annotated[Path, typer.Option(metavar="OUT", help="Video, picture or .npz file, or a folder.")],
-    model: Annotated[str, typer.Option(help="Model file, or the name of a known model.")] = "",
+    model: Annotated[str, typer.Option(metavar="MODEL", help="Model file, or the name of a known model.")] = "",
     script: Annotated[str, typer.Option(metavar="S.py[:NAME]", help="Script to run instead of a model.")] = "",
     backend: options.BackendOption = "auto",
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Number of processes.")] = 1,

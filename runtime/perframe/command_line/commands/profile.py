@@ -23,7 +23,7 @@ def profile(
     model: options.ModelName,
     given: options.GivenInputs = None,
     backend: options.BackendOption = "auto",
-    frames: Annotated[int, typer.Option(min=1, help="Number of runs.")] = 60,
+    frames: Annotated[int, typer.Option(min=1, metavar="N", help="Number of runs.")] = 60,
     peak: Annotated[
         bool, typer.Option("--peak", help="Measure the device's peak and show each layer's share of it.")
     ] = False,
@@ -33,7 +33,7 @@ def profile(
     trace: Annotated[
         Path | None, typer.Option(metavar="OUT.json", help="Write the timeline for ui.perfetto.dev.")
     ] = None,
-    layers: Annotated[int, typer.Option(min=1, help="Number of layers to show, slowest first.")] = 20,
+    layers: Annotated[int, typer.Option(min=1, metavar="N", help="Number of layers to show, slowest first.")] = 20,
     as_json: options.AsJson = False,
     seed: options.Seed = 0,
     dims: options.Dims = "",

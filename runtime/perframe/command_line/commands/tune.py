@@ -21,7 +21,7 @@ def tune(
     model: options.ModelName,
     given: options.GivenInputs = None,
     backend: options.BackendOption = "gpu_compute",
-    repeats: Annotated[int, typer.Option(min=1, help="Runs per variant; the shortest counts.")] = 9,
+    repeats: Annotated[int, typer.Option(min=1, metavar="N", help="Runs per variant; the shortest counts.")] = 9,
     as_json: options.AsJson = False,
     seed: options.Seed = 0,
     dims: options.Dims = "",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @takes_key
 def warmup(
-    models: Annotated[list[str], typer.Argument(help="Model files, or names of known models.")],
+    models: Annotated[list[str], typer.Argument(metavar="MODEL", help="Model files, or names of known models.")],
     as_json: options.AsJson = False,
     seed: options.Seed = 0,
     dims: options.Dims = "",
