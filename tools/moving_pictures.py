@@ -110,14 +110,13 @@ def write(path: Path, pictures: list[Image.Image], shown: int, quality: int) -> 
 
 
 def captioned(picture: Image.Image, text: str) -> Image.Image:
-    """The picture with a line of text at its foot."""
-    font = ImageFont.load_default(size=22)
+    """The picture with a line of text at its lower left, where `digits` has no labels."""
+    font = ImageFont.load_default(size=20)
     paper = Image.new("RGBA", picture.size)
     pen = ImageDraw.Draw(paper)
-    width, top = font.getlength(text), picture.height - 52
-    middle = picture.width / 2
-    pen.rounded_rectangle((middle - width / 2 - 20, top, middle + width / 2 + 20, top + 38), 19, (12, 14, 20, 215))
-    pen.text((middle, top + 19), text, (255, 255, 255, 255), font, "mm")
+    left, top = 14, picture.height - 48
+    pen.rounded_rectangle((left, top, left + font.getlength(text) + 32, top + 36), 18, (12, 14, 20, 215))
+    pen.text((left + 16, top + 18), text, (255, 255, 255, 255), font, "lm")
     return Image.alpha_composite(picture.convert("RGBA"), paper).convert("RGB")
 
 
