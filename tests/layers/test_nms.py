@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 import perframe as pf
+from perframe.backends.cpu.families.nms import compute
+from perframe.layers.nms import Suppression
 from perframe.testing import Case, Draw
 
 draw = Draw(43)
@@ -115,3 +118,42 @@ def test_what_is_no_number_is_never_chosen(backend: str, backend_context: Any) -
     case = Case("", "NonMaxSuppression", [boxes, scores, most], constants=[])
     (actual,) = pf.run(case.proto(), case.fed, backend=backend, ctx=backend_context, strict=True).values()
     assert actual[:, 2].tolist() == [3, 2, 1]
+
+
+def _apart(boxes: int, groups: int) -> Any:
+    """Boxes of several classes, moved apart as detectors do before they suppress all at once."""
+    low = draw(boxes, 2, low=0, high=300)
+    corners = np.concatenate([low, low + draw(boxes, 2, low=1, high=120)], axis=1)
+    return (corners + 421 * (np.arange(boxes) % groups)[:, None]).astype(np.float32)
+
+
+def _tall(boxes: int) -> Any:
+    """Boxes that reach through all cells."""
+    corners = _apart(boxes, 1)
+    corners[::2, 2] += 300
+    return corners
+
+
+def _with_odd_values(boxes: int) -> Any:
+    """Boxes without ends, without an area, and with NaN."""
+    corners = _apart(boxes, 3)
+    for first, value in enumerate((np.nan, np.inf, -np.inf, 0)):
+        corners[first::97, first % 2] = value
+    corners[5::100, 2:] = corners[5::100, :2]
+    return corners
+
+
+@pytest.mark.parametrize("boxes", [700, 3001])
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # NumPy says what NaN does
+@pytest.mark.parametrize("make", [partial(_apart, groups=9), _tall, _with_odd_values])
+def test_many_boxes_in_cells(boxes: int, make: Any) -> None:
+    """More boxes than one cell takes: the choice is that of the definition, which compares all pairs."""
+    corners, scores = make(boxes)[None], draw(1, 1, boxes, low=0, high=1)
+    limits = np.array([boxes], np.int64), np.array([0.45], np.float32), np.array([0.1], np.float32)
+    form = Suppression(1, 1, boxes, boxes, False)
+    (expected,) = compute(None, form, [corners, scores, *limits], [])  # type: ignore[arg-type]
+    proto = Case("many", "NonMaxSuppression", [corners, scores, *limits], {}, constants=[]).proto()
+    names = [value.name for value in proto.graph.input]
+    fed = dict(zip(names, (corners, scores, *limits), strict=True))
+    (actual,) = pf.run(proto, fed, strict=True).values()
+    np.testing.assert_array_equal(actual, expected[0, 0][expected[0, 0, :, 0] >= 0])

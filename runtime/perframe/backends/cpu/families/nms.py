@@ -13,8 +13,11 @@ from perframe.backends.cpu.lowering.lowering import all_float32, sharing, step
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
+from perframe.ir.sizes.size import at_least, at_most
 from perframe.layers.nms import Picking, Suppression
 from perframe.tensor import DataType
+
+BOXES_OF_CELL, MOST_CELLS = 4 * BOX_BLOCK, 128  # see kernels/nms.py
 
 
 def compute(
@@ -107,7 +110,8 @@ def lower(
         return None
     rows, zero = form.batch * form.classes, Operand.stored(np.zeros(1, np.float32))
     overlap, least = (value if value is not None and value.shape.size else None for value in (overlap, least))
-    blocks = -(-form.picks // BOX_BLOCK)
+    cells = at_least(at_most(form.picks // BOXES_OF_CELL, MOST_CELLS), 1)
+    blocks = -(-form.picks // BOX_BLOCK) + cells
     operands = NMS.operands(
         boxes=boxes,
         scores=scores,
@@ -115,12 +119,15 @@ def lower(
         least=least or zero,
         keys=scratch((rows, form.boxes), DataType.INT64),
         kept=scratch((rows, blocks, 5, BOX_BLOCK), DataType.FLOAT32),
+        highest=scratch((rows, cells), DataType.FLOAT32),
+        links=scratch((rows, 2 * cells + blocks), DataType.INT64),
         out=outputs[0],
     )
     numbers = NMS.numbers(
         classes=form.classes,
         box_count=form.boxes,
         picks=form.picks,
+        cells=cells,
         is_centered=int(form.centered),
         has_least=int(least is not None),
     )

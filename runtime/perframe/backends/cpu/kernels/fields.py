@@ -127,7 +127,9 @@ GATHER = Fields("x indices out", "error is_short size inner count")
 GATHER_ELEMENTS = Fields("x indices out", "error is_short size step rank")  # then the shape, and the strides of x
 GATHER_TUPLES = Fields("x indices out", "error is_short count inner rows rank")  # then dims, and their strides in rows
 # `keys` and `kept` are scratch: a heap of candidates, and the chosen boxes in blocks
-NMS = Fields("boxes scores overlap least keys kept out", "classes box_count picks is_centered has_least")
+NMS = Fields(
+    "boxes scores overlap least keys kept highest links out", "classes box_count picks cells is_centered has_least"
+)
 PICK = Fields("boxes scores classes limits out owners", "box_count picks has_classes")  # limits: of overlaps and scores
 # then dims without the axis and the last, their strides in the data, and in the updates
 SCATTER_ELEMENTS = Fields("indices updates out", "error is_short size step count update_step inner blocks rank")

@@ -1,7 +1,13 @@
-"""Non-maximum suppression: a heap gives the candidates in order, and each is compared with the boxes chosen so far."""
+"""Non-maximum suppression: a heap gives the candidates in order, and each is compared with the boxes chosen so far.
+
+Where many boxes may be chosen, they are divided by their low y into cells of equal height. A candidate is compared with
+the boxes of the cells above its own end that reach down to it. Detectors move the boxes of each class apart, and
+suppress all of them at once: a box then meets few of the others.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from numba import float32, int64
@@ -24,6 +30,7 @@ field, of_pick = NMS.at, PICK.at
 
 # a block of chosen boxes: the low y of all, their low x, high y, high x, and areas
 LOW_Y, LOW_X, HIGH_Y, HIGH_X, AREA = (index * BOX_BLOCK for index in range(5))
+INFINITY = math.inf
 WORST = (1 << 31) - 1  # the index of a box is subtracted from it: of equal scores the lower index wins
 
 
@@ -76,6 +83,31 @@ def _edges(boxes, at, centered):
 
 
 @inline
+def _cells_over(boxes, first, count, centered, cells):
+    """The lowest low y of the boxes, and the cells in a unit of height; 0 where all belong to one cell."""
+    lowest, highest = float32(INFINITY), float32(-INFINITY)
+    for box in range(first, first + count):
+        low_y, _, _, _ = _edges(boxes, box * 4, centered)
+        if low_y < lowest:  # not NaN
+            lowest = low_y
+        if low_y > highest:
+            highest = low_y
+    height = highest - lowest
+    if not (0 < height < INFINITY):  # NaN too
+        return float32(0), float32(0)
+    return lowest, float32(cells) / height
+
+
+@inline
+def _cell_of(y, lowest, scale, cells):
+    """The cell of a y. That of a larger one is never smaller."""
+    at = (y - lowest) * scale
+    if at >= cells:
+        return cells - 1
+    return int64(at) if at > 0 else 0
+
+
+@inline
 def _meets(kept, block, low_y, low_x, high_y, high_x):
     """Whether a box has a common area with any box of a block."""
     most = splat(float32(0))
@@ -113,12 +145,19 @@ def build() -> Any:
         classes, count, picks = n[field.classes], n[field.box_count], n[field.picks]
         centered, bounded = n[field.is_centered] != 0, n[field.has_least] != 0
         threshold, least = floats(n[field.overlap])[0], floats(n[field.least])[0]
-        block_size = AREA + BOX_BLOCK
-        room = (picks + BOX_BLOCK - 1) // BOX_BLOCK * block_size
+        cells, block_size = n[field.cells], AREA + BOX_BLOCK
+        blocks = (picks + BOX_BLOCK - 1) // BOX_BLOCK + cells
+        lowest, scale = float32(0), float32(0)
         for item in range(begin, end):
             batch, label = item // classes, item % classes
-            keys, address = int64s(n[field.keys] + item * count * 8), n[field.kept] + item * room * 4
-            kept = floats(address)
+            keys, address = int64s(n[field.keys] + item * count * 8), n[field.kept] + item * blocks * block_size * 4
+            kept, highest = floats(address), floats(n[field.highest] + item * cells * 4)
+            # the newest block of each cell and the boxes in it; then for each block the one before it in its cell
+            links, used = int64s(n[field.links] + item * (2 * cells + blocks) * 8), 0
+            for cell in range(cells):
+                links[cell], links[cells + cell], highest[cell] = -1, BOX_BLOCK, -INFINITY
+            if cells > 1:
+                lowest, scale = _cells_over(boxes, batch * count, count, centered, cells)
             left = _candidates(scores, item * count, count, bounded, least, keys)
             chosen = 0
             while left and chosen < picks:
@@ -126,17 +165,26 @@ def build() -> Any:
                 left -= 1
                 _sink(keys, left, 0, keys[left])
                 low_y, low_x, high_y, high_x = _edges(boxes, (batch * count + box) * 4, centered)
-                suppressed, block = False, 0
-                for first in range(0, chosen, BOX_BLOCK):
-                    if _meets(address, block, low_y, low_x, high_y, high_x):
-                        known = min(chosen - first, BOX_BLOCK)
-                        if _overlaps(kept, block, known, low_y, low_x, high_y, high_x, threshold):
-                            suppressed = True
-                            break
-                    block += block_size
+                suppressed = False
+                for cell in range(_cell_of(high_y, lowest, scale, cells) + 1):
+                    block, known = links[cell], links[cells + cell]
+                    while highest[cell] > low_y and block >= 0 and not suppressed:
+                        at = block * block_size
+                        if _meets(address, at, low_y, low_x, high_y, high_x):
+                            suppressed = _overlaps(kept, at, known, low_y, low_x, high_y, high_x, threshold)
+                        block, known = links[2 * cells + block], BOX_BLOCK
+                    if suppressed:
+                        break
                 if suppressed:
                     continue
-                at = chosen // BOX_BLOCK * block_size + chosen % BOX_BLOCK
+                cell = _cell_of(low_y, lowest, scale, cells)
+                if links[cells + cell] == BOX_BLOCK:
+                    links[2 * cells + used], links[cell], links[cells + cell] = links[cell], used, 0
+                    used += 1
+                at = links[cell] * block_size + links[cells + cell]
+                links[cells + cell] += 1
+                if high_y > highest[cell]:  # not NaN
+                    highest[cell] = high_y
                 kept[LOW_Y + at], kept[LOW_X + at], kept[HIGH_Y + at], kept[HIGH_X + at] = low_y, low_x, high_y, high_x
                 kept[AREA + at] = product(high_y - low_y, high_x - low_x)
                 row = (item * picks + chosen) * 3
