@@ -29,6 +29,9 @@ Floats = NDArray[np.float32]
 WEIGHTY = 2**17  # weights: reading them once more takes a core as long as a few rows of pixels from another core
 SPLIT_FLOPS = 500_000  # some 3 µs on one core: less work is not worth sharing
 LARGE = 1 << 14  # elements of a matrix: copying its rows once more pays
+# Bytes of a panel: a larger one does not stay in the second cache from one tile to the next. Such a product takes its
+# depth in blocks, whose panels have at most so many bytes.
+LARGE_PANEL, PANEL_BLOCK = 1 << 20, 1 << 18
 CROWDED = 1024  # rows share one set of the first cache, if their pitch is a multiple of this
 
 
@@ -231,7 +234,7 @@ def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
     line_items = -(-wanted // (panels * batches * -(-out_width // pixels)))
     lines = at_most(lines, at_least(out_height // line_items, -(-ROWS // pixels)))
     column_block = PANEL * -(-panels // column_items)
-    block, pitch = channels, channels
+    block, pitch = _deep_block(form), channels
     if copies:
         pitches = [choice + (LANES if choice * sx % CROWDED == 0 else 0) for choice in choices]
         block, pitch = choices[-1], pitches[-1]
@@ -246,6 +249,17 @@ def _blocks(form: Multiplication, copies: bool) -> _Blocks | None:
     share = -(-out_width // -(-wanted // (panels * batches * -(-out_height // lines))))
     pixels = at_most(pixels, -(-share // ROWS) * ROWS)
     return _Blocks(lines, pixels, column_block, block, pitch)
+
+
+def _deep_block(form: Multiplication) -> int:
+    """The channels that an item takes at a time where it copies nothing: all, unless many rows read a large panel. For
+    windows of several taps blocks were no faster.
+    """
+    few = not is_symbolic(form.pixels) and form.pixels <= 2 * ROWS
+    size = form.depth * PANEL * 4
+    if few or is_symbolic(size) or form.depth != form.channels or size <= LARGE_PANEL:
+        return form.channels
+    return PANEL_BLOCK // (4 * PANEL)
 
 
 def _channel_blocks(channels: int, most: int) -> list[int]:
