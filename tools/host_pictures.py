@@ -1,42 +1,51 @@
-"""Draws docs/pictures/script-error.png: what a window shows when a script fails.
+"""Draws docs/pictures/script-error.png: what a window shows when a script fails, here that of docs/host.md.
 
-`python tools/host_pictures.py`. The picture behind it is the project's own, and so is this one.
+`python tools/host_pictures.py`. The picture is the project's own.
 """
 
 from __future__ import annotations
 
+import re
+import runpy
+import tempfile
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
 import perframe as pf
-from perframe.resources import resource
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PICTURE = DOCS / "pictures" / "script-error.png"
 
 
-class Painter(pf.Script):
-    """Paints, and fails in each frame as a script may."""
+def program() -> str:
+    """The program under the heading "Errors"."""
+    found = re.search(r"^## Errors\n.*?```python\n(.*?)```", (DOCS / "host.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return found[1]
 
-    def start(self) -> None:
-        ctx, picture = self.app.ctx, Image.open(resource("assets", "painter", "scene.jpg")).convert("RGBA")
-        self.texture = ctx.texture(picture.size, 4, picture.tobytes())
-        self.worker = pf.Worker(pf.load(resource("assets", "painter", "painter.onnx")), "gpu_pixel", ctx)
-        self.converter = pf.TextureConverter(ctx)
-        self.image = self.worker.empty_input(shape=(1, 3, 360, 640))
 
-    def update(self, frame: pf.Frame) -> None:
-        self.converter.to_tensor(self.texture, self.image)
-        self.worker.schedule(self.image)
-        if frame.index == 2:
-            self.app.screenshot(FOLDER / "script-error.png")
-        self.brightness = 1 / self.app.input.scroll[1]
+class App(pf.App):
+    """An app that takes a picture after the second frame of the error."""
 
-    def render(self, frame: pf.Frame) -> None:
-        self.converter.render_to_screen(self.worker.peek_output())
+    def loop_once(self) -> pf.Frame:
+        frame = super().loop_once()
+        if frame.index == 3:
+            self.screenshot(PICTURE)
+        return frame
+
+
+def draw() -> None:
+    """Run the program, in a file of the name that the page gives it."""
+    ours: Any = pf
+    ours.App = App
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "demo.py"
+        file.write_text(program())
+        runpy.run_path(str(file))
 
 
 if __name__ == "__main__":
-    pf.App(size=(640, 360), headless=True).run(Painter(), frames=4)
-    path = FOLDER / "script-error.png"
-    Image.open(path).quantize(96).save(path, optimize=True)
+    draw()
+    Image.open(PICTURE).quantize(96).save(PICTURE, optimize=True)
