@@ -142,8 +142,8 @@ def test_a_path_bytes_and_a_file_are_told_by_their_content(tmp_path: Path) -> No
     path = tmp_path / "model.onnx.old"
     with pytest.raises(pf.InputError, match=r"a model is not saved as \.old"):
         pf.save(model, path)
-    pf.save(model, tmp_path / "model.perframe")
-    (tmp_path / "model.perframe").rename(path)
+    pf.save(model, tmp_path / "model")
+    (tmp_path / "model").rename(path)
     with path.open("rb") as file:
         from_file = pf.load(file)
     for back in (pf.load(path), pf.load(str(path)), pf.load(path.read_bytes()), from_file):

@@ -18,12 +18,12 @@ GLSL = ".glsl"
 
 
 def check_name(name: str) -> None:
-    """Raise InputError if a file's name has no suffix, or that of another kind of file."""
-    if not name.lower().endswith((*SUFFIXES, GLSL)):
-        suffix = Path(name).suffix
-        problem = f"a model is not saved as {suffix}" if suffix else "the suffix of a model's file selects its format"
+    """Raise InputError if the suffix of a file's name is that of another kind of file."""
+    suffix = Path(name).suffix
+    if suffix.lower() not in ("", *SUFFIXES, GLSL):
         raise InputError(
-            f"{problem}: give {name!r} the suffix .perframe, .onnx or .sentis; .glsl gives a function for shaders"
+            f"a model is not saved as {suffix}: give {name!r} the suffix .perframe, .onnx or .sentis; .glsl gives a "
+            "function for shaders"
         )
 
 
@@ -32,9 +32,9 @@ def save(model: Model, target: str | Path | IO[bytes], key: Key | None = None) -
 
     A name that ends with ".onnx" gives an ONNX file; weights beyond 2 GB lie in a file beside it. A name that ends with
     ".sentis" gives a file for Unity (experimental). A name that ends with ".glsl" gives the text of `to_glsl`, whose
-    function has the file's name. A name that ends with ".perframe", or a file object without such a name, gives a file
-    of perframe's own. `key` encrypts such a file: a passphrase (str), or 32 bytes. A file at the path is replaced when
-    the new one is whole.
+    function has the file's name. A name that ends with ".perframe", or has no suffix, gives a file of perframe's own.
+    `key` encrypts such a file: a passphrase (str), or 32 bytes. A file at the path is replaced when the new one is
+    whole.
 
     Raises ModelError for a model that cannot be saved or a path that cannot be written, InputError for a wrong model,
     key or target, and MissingExtraError if `key` is given and the extra `encryption` is not installed.
