@@ -76,7 +76,8 @@ def test_upload_wants_shape_and_dtype(array: np.ndarray) -> None:
 def test_reshape_shares_the_data() -> None:
     tensor = pf.Tensor(np.arange(6, dtype=np.float32))
     view = tensor.reshape((2, -1))
-    assert view.shape == (2, 3)
+    assert view.shape == (2, 3) == tensor.reshape(2, -1).shape == tensor.reshape([2, 3]).shape
+    assert tensor.reshape(np.int64(6)).shape == (6,) and pf.Tensor(np.ones(1)).reshape(()).shape == ()
     tensor.upload(np.zeros(6, np.float32))
     assert not view.download_to_array().any()
     for wrong in ((4, -1), (5,), (-1, -1), (-2, -3)):

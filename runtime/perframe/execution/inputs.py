@@ -210,11 +210,16 @@ def _reshaping(wanted: DynamicTensorShape, got: tuple[int, ...]) -> str:
 
 def _advice(got: DataType, wanted: DataType) -> str:
     """Advice for an input of another dtype."""
-    if got.numpy.kind in "iu" and wanted.is_float:
+    if got is DataType.UINT8 and wanted.is_float:
         return (
             "for a picture of bytes, normalize it to what the model was trained on, as (array / 255 - mean) / std in "
             f"{wanted} or by TextureConverter with TextureTransform(mean=..., std=...); or let cast=True take "
-            f"the integers unchanged{', 0 to 255' * (got is DataType.UINT8)}"
+            "the integers unchanged, 0 to 255"
+        )
+    if got.numpy.kind in "iu" and wanted.is_float:
+        return (
+            f"convert it with array.astype({str(wanted)!r}), and normalize a picture to what the model was trained on; "
+            "or let cast=True take the integers unchanged"
         )
     rounds = got.numpy.kind in "iuf" and wanted.numpy.kind in "iuf"
     convert = f"convert it with array.astype({str(wanted)!r})" if rounds else "convert it first"

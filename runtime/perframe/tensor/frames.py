@@ -17,7 +17,7 @@ WITHIN_A_MODEL = (
 )
 WHILE_DRAWN = (
     "the frame waits until the CPU has computed and copied the values. Draw the result of an earlier frame, give the "
-    'run a budget (app.schedule(worker, x, budget_ms=4)), or let a GPU run the worker, if there is one (backend="auto")'
+    'run a budget (app.schedule(worker, x, budget_ms=4)), or use a GPU: backend="auto" selects one if it can'
 )
 BRIEF = 0.005  # seconds that a call may wait for the CPU inside a frame without a report
 frame_watchers: list[Callable[[int], None]] = []

@@ -187,14 +187,17 @@ class Tensor(NoArithmetic):
         numbers = all(isinstance(begin, (int, np.integer)) for begin in at)
         return numbers and all(b >= 0 and b + n <= dim for b, n, dim in zip(at, part, self.shape, strict=True))
 
-    def reshape(self, shape: Sequence[int]) -> Tensor:
-        """Return a tensor that shares this storage and has another shape (one dim may be -1)."""
-        dims = list(shape)
+    def reshape(self, *shape: int | Sequence[int]) -> Tensor:
+        """Return a tensor that shares this storage and has another shape, given as numbers or as a sequence. One dim
+        may be -1.
+        """
+        dims = [int(dim) for part in shape for dim in ((part,) if isinstance(part, int | np.integer) else part)]
+        wanted = tuple(dims)
         if dims.count(-1) == 1:
             rest = -math.prod(dims)
             dims[dims.index(-1)] = self.shape.size // rest if rest else 0
         if math.prod(dims) != self.shape.size or any(dim < 0 for dim in dims):
-            raise InputError(f"tensor {self.name!r} {self.shape} cannot be reshaped to {tuple(shape)}")
+            raise InputError(f"tensor {self.name!r} {self.shape} cannot be reshaped to {wanted}")
         return Tensor.over(self.data_on_backend, dims, self.dtype, self.name)
 
     def readback_request(self) -> Readback:
