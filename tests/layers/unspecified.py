@@ -128,7 +128,7 @@ OPEN = [
         "Cast",
         "floats outside an integer type of at most 32 bits",
         "As on x86: int32 gets -2³¹, also for NaN and infinities; narrower types get its lowest bits. Fractions "
-        "are truncated. All but 0 is true, also NaN.",
+        "are truncated. Every number but 0 is true, also NaN.",
         [
             _cast(TensorProto.INT32, FAR, i32(LOW32, LOW32, LOW32, 300, -300, LOW32, LOW32, 1, -1, 0)),
             _cast(TensorProto.INT16, FAR, np.int16([0, 0, 0, 300, -300, 0, 0, 1, -1, 0])),
