@@ -77,6 +77,8 @@ def test_reshape_shares_the_data() -> None:
     tensor = pf.Tensor(np.arange(6, dtype=np.float32))
     view = tensor.reshape((2, -1))
     assert view.shape == (2, 3) == tensor.reshape(2, -1).shape == tensor.reshape([2, 3]).shape
+    with pytest.raises(TypeError):
+        tensor.reshape((2.5, 3))  # type: ignore[arg-type]
     assert tensor.reshape(np.int64(6)).shape == (6,) and pf.Tensor(np.ones(1)).reshape(()).shape == ()
     tensor.upload(np.zeros(6, np.float32))
     assert not view.download_to_array().any()

@@ -216,14 +216,15 @@ def _advice(got: DataType, wanted: DataType) -> str:
             f"{wanted} or by TextureConverter with TextureTransform(mean=..., std=...); or let cast=True take "
             "the integers unchanged, 0 to 255"
         )
+    if got.numpy.kind not in "iuf" or wanted.numpy.kind not in "iuf":
+        return "convert it first"
+    convert = f"convert it with array.astype({str(wanted)!r})"
     if got.numpy.kind in "iu" and wanted.is_float:
         return (
-            f"convert it with array.astype({str(wanted)!r}), and normalize a picture to what the model was trained on; "
-            "or let cast=True take the integers unchanged"
+            f"{convert}, and normalize a picture to what the model was trained on; or let cast=True take the integers "
+            "unchanged"
         )
-    rounds = got.numpy.kind in "iuf" and wanted.numpy.kind in "iuf"
-    convert = f"convert it with array.astype({str(wanted)!r})" if rounds else "convert it first"
-    return f"{convert}, or allow rounding with cast=True" if rounds else convert
+    return f"{convert}, or allow rounding with cast=True"
 
 
 def _array(model: str, value: Value, given: Any, cast: bool) -> Array:

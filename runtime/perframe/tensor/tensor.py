@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from operator import index
 from time import perf_counter
 from typing import Any, cast
 
@@ -191,7 +192,7 @@ class Tensor(NoArithmetic):
         """Return a tensor that shares this storage and has another shape, given as numbers or as a sequence. One dim
         may be -1.
         """
-        dims = [int(dim) for part in shape for dim in ((part,) if isinstance(part, int | np.integer) else part)]
+        dims = [index(dim) for part in shape for dim in ((part,) if isinstance(part, int | np.integer) else part)]
         wanted = tuple(dims)
         if dims.count(-1) == 1:
             rest = -math.prod(dims)

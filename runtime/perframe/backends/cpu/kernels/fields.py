@@ -126,7 +126,8 @@ GATHER_ERROR = Fields("", "is_wrong index size")  # a wrong index, and the size 
 GATHER = Fields("x indices out", "error is_short size inner count")
 GATHER_ELEMENTS = Fields("x indices out", "error is_short size step rank")  # then the shape, and the strides of x
 GATHER_TUPLES = Fields("x indices out", "error is_short count inner rows rank")  # then dims, and their strides in rows
-# `keys` and `kept` are scratch: a heap of candidates, and the chosen boxes in blocks
+# `keys`, `kept`, `highest` and `links` are scratch: a heap of candidates, the chosen boxes in blocks, the highest y of
+# each cell, and the chains of its blocks
 NMS = Fields(
     "boxes scores overlap least keys kept highest links out", "classes box_count picks cells is_centered has_least"
 )

@@ -1,8 +1,9 @@
 """Non-maximum suppression: a heap gives the candidates in order, and each is compared with the boxes chosen so far.
 
 Where many boxes may be chosen, they are divided by their low y into cells of equal height. A candidate is compared with
-the boxes of the cells above its own end that reach down to it. Detectors move the boxes of each class apart, and
-suppress all of them at once: a box then meets few of the others.
+the boxes of a cell only if they can reach it: the cell begins below the high y of the candidate, and its highest y lies
+above the low y. Detectors move the boxes of each class apart, and suppress all of them at once: a box then meets
+few of the others.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ Floats = NDArray[np.float32]
 WEIGHTY = 2**17  # weights: reading them once more takes a core as long as a few rows of pixels from another core
 SPLIT_FLOPS = 500_000  # some 3 µs on one core: less work is not worth sharing
 LARGE = 1 << 14  # elements of a matrix: copying its rows once more pays
-# Bytes of a panel: a larger one does not stay in the second cache from one tile to the next. Such a product takes its
-# depth in blocks, whose panels have at most so many bytes.
+# A panel of more bytes than LARGE_PANEL does not stay in the second cache from one tile to the next. Such a product
+# takes its depth in blocks; each reads PANEL_BLOCK bytes of a panel.
 LARGE_PANEL, PANEL_BLOCK = 1 << 20, 1 << 18
 CROWDED = 1024  # rows share one set of the first cache, if their pitch is a multiple of this
 
