@@ -2,7 +2,8 @@
 
 Tests marked `slow` are left out. Of a function with many cases, each backend keeps one: the case with the smallest
 checksum, so that one more case changes the choice little. `@pytest.mark.quick(cases=n)` keeps n instead. A function
-that runs whole networks keeps one backend.
+that runs whole networks keeps one backend, the CPU where it has a case for it: a software driver compiles the shaders
+of a network for many seconds.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def chosen(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Ite
             groups[function_and_backend(item)].append(item)
     kept = set()
     for cases in groups.values():
-        cases.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        cases.sort(key=lambda item: (_is_slow_network(item), zlib.crc32(item.nodeid.encode())))
         marker = cases[0].get_closest_marker("quick")
         kept.update(cases[: marker.kwargs["cases"] if marker else CASES])
     return [item for item in items if item in kept], [item for item in items if item not in kept]
@@ -32,7 +33,17 @@ def chosen(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Ite
 
 def function_and_backend(item: pytest.Item) -> tuple[str, str]:
     """What a case shares with the other cases of its function on its backend; on any, if it runs whole networks."""
-    function = item.nodeid.partition("[")[0]
+    return item.nodeid.partition("[")[0], "" if _runs_networks(item) else _backend(item)
+
+
+def _runs_networks(item: pytest.Item) -> bool:
+    return not NETWORKS.isdisjoint(item.nodeid.partition("[")[0].split("/"))
+
+
+def _is_slow_network(item: pytest.Item) -> bool:
+    return _runs_networks(item) and _backend(item).startswith("gpu")
+
+
+def _backend(item: pytest.Item) -> str:
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    runs_networks = not NETWORKS.isdisjoint(function.split("/"))
-    return function, "" if runs_networks else str(parameters.get("backend", ""))
+    return str(parameters.get("backend", ""))
