@@ -198,22 +198,20 @@ def emit(machine: str, features: str, share: Sequence[Sequence[str]]) -> None:
     target = replace(target, features=",".join(filter(None, [base, features])), cpu=_CPUS[level])
     targets.take_place(target)
     import llvmlite.binding as llvm
-    from numba.core import codegen
 
     from perframe.backends.cpu.kernels import compiler, sizes
 
     assert (processor.architecture(), sizes.LANES, sizes.REGISTERS) == level
-    codegen.JITCodeLibrary._get_compiled_object = lambda self: self
     for path, name, text in share:
-        made, entry = compiler.compile_kernel(name, text)
-        module, compiler_options = made._final_module, made._codegen
+        library, entry = compiler.compile_library(name, text)
+        module, numba = library._final_module, library._codegen
         for value in (*module.functions, *module.global_variables):
             if value.name == entry:
                 value.name = Path(path).stem
             elif not value.is_declaration:
                 value.linkage = "internal"  # helpers of two kernels may share a name
         machine_of = llvm.Target.from_triple(target.triple).create_target_machine(
-            cpu=target.cpu, features=compiler_options._customize_tm_features(), opt=3, reloc="pic", codemodel="small"
+            cpu=target.cpu, features=numba._customize_tm_features(), opt=3, reloc="pic", codemodel="small"
         )
         part = Path(path).with_suffix(".part")
         part.write_bytes(machine_of.emit_object(module))

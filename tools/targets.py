@@ -107,22 +107,11 @@ def take_place(target: Target) -> None:
 
     from numba.core import codegen
 
-    library = codegen.JITCodeLibrary
+    library = codegen.JITCodeLibrary  # of what Numba itself compiles
     library._finalize_specific = lambda self: None
     library.get_pointer_to_function = lambda self, name: self._ensure_finalized() or 0
-    library._get_compiled_object = _emit_object
     codegen.JITCPUCodegen._add_module = lambda self, module: None
     codegen.JITCPUCodegen.set_env = lambda self, name, address: None
-
-
-_assembly: list[str] = []  # of the kernel that was emitted last
-
-
-def _emit_object(library: Any) -> bytes:
-    machine = library._codegen._tm
-    _assembly[:] = [machine.emit_assembly(library._final_module)]
-    code: bytes = machine.emit_object(library._final_module)
-    return code
 
 
 def read(kernel: str, code: bytes, assembly: str, tile: str) -> Emitted:
@@ -272,10 +261,10 @@ def emit_here(target: str, names: Sequence[str]) -> Iterator[Emitted]:
         if names and (name not in names or (name in seen and not text.startswith("tile"))):
             continue
         seen.add(name)
-        code, _ = compiler.compile_kernel(name, text)
+        library, _ = compiler.compile_library(name, text)
         dots = [kind for kind in dot_tile.FEATURES if f"{kind!r}" in text]
         tile = f"{dots[0]}_{dot_tile.ROWS}" if dots else f"tile_{sizes.ROWS}"
-        yield read(name, code, _assembly[0], f"perframe_{tile}_{sizes.PANEL // sizes.LANES}")
+        yield read(name, library.emit(), library.get_asm_str(), f"perframe_{tile}_{sizes.PANEL // sizes.LANES}")
     if missing := set(names) - seen:
         raise SystemExit(f"there are no kernels {', '.join(sorted(missing))}")
 

@@ -1,7 +1,9 @@
-"""Elementwise: a formula over broadcast operands. One kernel text for each number of operands and their dtypes."""
+"""Elementwise: a formula over broadcast operands. One kernel for each number of operands;
+the formula, the dtypes and the epilogue are in a function that is linked into it."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -9,14 +11,15 @@ from numba import types, uint8
 
 from perframe.backends.cpu.kernels import fields
 from perframe.backends.cpu.kernels.inlining import inline
-from perframe.backends.cpu.kernels.memory import POINTERS, float_to_half, half_to_float
+from perframe.backends.cpu.kernels.linking import External, Linked
+from perframe.backends.cpu.kernels.memory import POINTERS, float_to_half, floats, half_to_float, int64s
 from perframe.backends.cpu.kernels.vector import stack_numbers
 
 _TEMPLATE = """
 def kernel(numbers, begin, end):
     n = int64s(numbers)
 {pointers}
-    out, p = {result}s(n[field.out]), float32s(n[field.parameters])
+    out, p = n[field.out], floats(n[field.parameters])
     rank, chunks, chunk, pitch = n[field.rank], n[field.chunks], n[field.chunk], n[field.pitch]
     inner = n[shape + rank - 1]
     coordinates = int64s(stack_numbers())
@@ -52,37 +55,16 @@ def kernel(numbers, begin, end):
 """
 
 
-def _read(operand: str, at: str) -> str:
-    """Text that reads an element. `operand` is "dtype kind"; the kind "float" converts integers to float32."""
-    dtype, kind = operand.split()
-    if dtype == "bool":
-        return f"({at} != 0)"
-    if dtype == "float16":
-        return f"half_to_float({at})"
-    return f"float32({at})" if kind == "float" and not dtype.startswith("float") else at
-
-
-def _loop(strides: tuple[str, ...], operands: list[str], result: str, condition: str, keyword: str) -> str:
-    reads = ", ".join(_read(operand, f"x{k}[b{k} + {strides[k]}]") for k, operand in enumerate(operands))
-    begins = "; ".join(f"b{k} = a{k} + r * d{k}" for k in range(len(operands)))
-    value = f"formula({reads}, p)"
-    if result == "float32":
-        value = f"epilogue(float32({value}), p)"
-    elif result == "float16":
-        value = f"float_to_half(float32({value}))"
-    else:
-        value = f"{'truth' if result == 'bool' else result}({value})"
+def _loop(strides: tuple[str, ...], condition: str, keyword: str) -> str:
+    each = range(len(strides))
+    begins = "; ".join(f"b{k} = a{k} + r * d{k}" for k in each)
+    places = ", ".join(f"x{k}, b{k} + {strides[k]}" for k in each)
     return f"""\
         {keyword}{condition}:
             for r in range(rows):
                 {begins}; c = o + r * pitch
                 for i in range(start, stop):
-                    out[c + i] = {value}"""
-
-
-@inline
-def _truth(value):
-    return uint8(1 if value != 0 else 0)
+                    write({places}, out, c + i, p)"""
 
 
 _STEPS = """\
@@ -92,23 +74,20 @@ _STEPS = """\
 _USUAL = {3: [(1, 1, 1), (1, 1, 0), (1, 0, 1), (1, 0, 0)]}  # a scale and a shift may be single numbers
 
 
-def _text(operands: list[str], result: str) -> str:
+def _text(count: int, is_choice: bool) -> str:
     """The kernel's text. Inner loops for the common strides 1 and 0 vectorize; one more loop serves other strides."""
-    count = len(operands)
     each = range(count)
-    few = count <= 2 or (count == 3 and operands[0] == "bool bool")  # any operand of a choice may be a single number
+    few = count <= 2 or is_choice  # any operand of a choice may be a single number
     usual = itertools.product((1, 0), repeat=count) if few else _USUAL.get(count, [(1,) * count])
     loops, keyword = [], "if "
     for strides in usual:
         if any(strides):
             condition = " and ".join(f"s{k} == {stride}" for k, stride in enumerate(strides))
-            loops.append(_loop(tuple("i" if s else "0" for s in strides), operands, result, condition, keyword))
+            loops.append(_loop(tuple("i" if s else "0" for s in strides), condition, keyword))
             keyword = "elif "
-    loops.append(_loop(tuple(f"i * s{k}" for k in each), operands, result, "", "else"))
-    dtypes = [*(operand.split()[0] for operand in operands), result]
+    loops.append(_loop(tuple(f"i * s{k}" for k in each), "", "else"))
     return _TEMPLATE.format(
-        result=result,
-        pointers="\n".join(f"    x{k} = {dtypes[k]}s(n[field.x{k}])" for k in each),
+        pointers="\n".join(f"    x{k} = n[field.x{k}]" for k in each),
         steps="\n".join(_STEPS.format(k=k, after=k + 1) for k in each),
         zeros="\n".join(f"    a{k} = 0" for k in each),
         advances="\n".join(f"                a{k} += by * n[t{k} + axis]" for k in each),
@@ -119,14 +98,52 @@ def _text(operands: list[str], result: str) -> str:
     )
 
 
+@functools.cache
+def _kernel(count: int, is_choice: bool) -> tuple[Any, External]:
+    """The kernel of a number of operands, and the function that it calls for each element, with arrays and indices."""
+    places = (types.int64, types.int64) * (count + 1)
+    external = External("write_element", types.void, (*places, types.CPointer(types.float32)))
+    words = fields.elementwise(count)
+    namespace = {
+        **{"stack_numbers": stack_numbers, "range": range, "min": min, "write": external.call},
+        **{"int64s": int64s, "floats": floats, "field": words.at, "shape": words.rest},
+    }
+    exec(compile(_text(count, is_choice), "<elementwise>", "exec"), namespace)
+    return namespace["kernel"], external
+
+
+def _read(operand: str, at: str) -> str:
+    """Text that reads an element. `operand` is "dtype kind"; the kind "float" converts integers to float32."""
+    dtype, kind = operand.split()
+    read = f"{dtype}s({at})[i{at[1:]}]"
+    if dtype == "bool":
+        return f"({read} != 0)"
+    if dtype == "float16":
+        return f"half_to_float({read})"
+    return f"float32({read})" if kind == "float" and not dtype.startswith("float") else read
+
+
+@inline
+def _truth(value):
+    return uint8(1 if value != 0 else 0)
+
+
 def build(formula: Any, epilogue: Any, operands: list[str], result: str) -> Any:
     """Each of `operands` is "dtype kind"; `result` is a dtype."""
-    namespace: dict[str, Any] = {"stack_numbers": stack_numbers, "range": range, "min": min}
-    namespace |= {f"{dtype}s": pointer for dtype, pointer in POINTERS.items()}
+    reads = ", ".join(_read(operand, f"x{k}") for k, operand in enumerate(operands))
+    value = f"formula({reads}, p)"
+    if result == "float32":
+        value = f"epilogue(float32({value}), p)"
+    elif result == "float16":
+        value = f"float_to_half(float32({value}))"
+    else:
+        value = f"{'truth' if result == 'bool' else result}({value})"
+    places = ", ".join(f"x{k}, i{k}" for k in range(len(operands)))
+    namespace: dict[str, Any] = {f"{dtype}s": pointer for dtype, pointer in POINTERS.items()}
     namespace |= {dtype: getattr(types, dtype) for dtype in POINTERS if dtype != "bool"}
-    words = fields.elementwise(len(operands))
-    namespace |= {"field": words.at, "shape": words.rest}
-    namespace |= {"half_to_float": half_to_float, "float_to_half": float_to_half}
-    namespace |= {"formula": formula, "epilogue": epilogue, "truth": _truth}
-    exec(compile(_text(operands, result), "<elementwise>", "exec"), namespace)
-    return namespace["kernel"]
+    namespace |= {"half_to_float": half_to_float, "float_to_half": float_to_half, "truth": _truth}
+    namespace |= {"formula": formula, "epilogue": epilogue}
+    text = f"def write({places}, out, i, p):\n    {result}s(out)[i] = {value}"
+    exec(compile(text, "<elementwise>", "exec"), namespace)
+    is_choice = len(operands) == 3 and operands[0] == "bool bool"
+    return Linked(*_kernel(len(operands), is_choice), namespace["write"])

@@ -12,9 +12,17 @@ from numba import njit, types
 from numba.core import config
 from numba.extending import intrinsic
 
+from perframe.backends.cpu.kernels.linking import HelperPipeline
+
 # Division by zero gives infinity, as in NumPy and GLSL. NaN and infinity keep their meaning, so of the fast-math flags
 # only contraction is set.
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "boundscheck": False}
+OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    "fastmath": {"contract"},
+    "boundscheck": False,
+    "no_cpython_wrapper": True,  # only kernels call them
+    "no_cfunc_wrapper": True,
+}
 
 
 llvm.initialize_native_asmparser()  # a kernel has lines of assembly
@@ -31,7 +39,7 @@ if config.CPU_FEATURES is None and llvm.get_host_cpu_features().get("avx512f"):
 
 def inline(function: Any) -> Any:
     """Mark a helper of kernels. LLVM inlines it, since it cannot vectorize loops with calls."""
-    return njit(forceinline=True, **OPTIONS)(function)
+    return njit(forceinline=True, pipeline_class=HelperPipeline, **OPTIONS)(function)
 
 
 def spliced(function: Any) -> Any:
