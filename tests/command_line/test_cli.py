@@ -112,7 +112,7 @@ def test_run_is_the_same_on_every_backend(perframe: Command, model: Path, backen
         (["run", "{model}", "--dims", "batch"], 1, "NAME=NUMBER"),
         (["run", "{model}", "--backend", "npu"], 2, "not one of auto, cpu"),
         (["run"], 2, "Missing argument"),
-        (["optimize", "{model}", "small.onnx"], 2, "options with values are --out FILE"),
+        (["optimize", "{model}", "small.onnx"], 2, "options with values are --out OUT"),
         (["bench", "{model}", "--against", "nobody"], 2, "not one of onnxruntime"),
         (["demo", "nothing"], 2, "there is no demo 'nothing'"),
     ],

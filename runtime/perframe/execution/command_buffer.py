@@ -11,6 +11,7 @@ from perframe.execution.warming import check_budget
 from perframe.execution.worker import Worker
 from perframe.graphics import GLContext
 from perframe.plan.budget import Spent
+from perframe.safety.wording import counted
 from perframe.tensor import Tensor
 from perframe.textures.arguments import Transforms
 from perframe.textures.converter import TextureConverter
@@ -100,6 +101,9 @@ class CommandBuffer:
 
     def __len__(self) -> int:
         return len(self._commands)
+
+    def __repr__(self) -> str:
+        return f"CommandBuffer({'released' if self._released else counted(len(self), 'command')})"
 
     def release(self) -> None:
         """Forget all commands and free the resources of the conversions."""

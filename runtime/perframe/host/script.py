@@ -20,6 +20,9 @@ class Script(Hooks):
 
     app: App
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({getattr(self, 'app', 'of no app yet')})"
+
 
 class HasProgress(Protocol):
     """A worker, as the host sees it."""

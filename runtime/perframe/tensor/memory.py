@@ -241,6 +241,10 @@ class MemoryLimit:
         """The holders of these bytes, the largest first."""
         return ledger.listed()
 
+    def __repr__(self) -> str:
+        limit, used = self.bytes / MEGABYTE, self.used / MEGABYTE
+        return f"MemoryLimit({limit:,.1f} MiB, {used:,.1f} MiB used{'' if self in ledger.limits else ', released'})"
+
     def release(self) -> None:
         """End the limit. May be called twice."""
         ledger.limits.discard(self)

@@ -1,6 +1,5 @@
-"""Textures to tensors and back: region, letterbox, resampling, swizzle, origin, colors, mean and std, layout.
-
-It is one pass, or two where a filter resamples.
+"""Textures to tensors and back, in one pass, or in two where a filter resamples: region, letterbox, swizzle, origin,
+colors, mean and std, layout.
 """
 
 from __future__ import annotations
@@ -154,8 +153,8 @@ class TextureConverter:
         if size is None and len(sizes) > 1:
             raise InputError(f"the pictures have different sizes, {sorted(sizes)}: give size=(width, height)")
         width, height = checked_size(size or sizes.pop())
-        batch = len(pictures) if isinstance(texture, list) else 1
-        return Tensor.empty(shape_of(hows[0].layout, (held if channels is None else channels, height, width), batch))
+        dims = held if channels is None else channels, height, width
+        return Tensor.empty(shape_of(hows[0].layout, dims, len(pictures)))
 
     def _form(self, picture: Any) -> tuple[tuple[int, int], int]:
         """The width and height of a picture, and its channels."""
@@ -361,9 +360,8 @@ class TextureConverter:
         if tensor.backend_type is BackendType.CPU:
             with current_frame().named("Drawing a tensor on the CPU", WHILE_DRAWN):
                 storage.upload(tensor.download_to_array())
-        params, region = drawing_params(how, size, dims, tensor.dtype, batch, index)
+        params, (x, y, width, height) = drawing_params(how, size, dims, tensor.dtype, batch, index)
         offset = viewport[:2] if viewport else (0, 0)
-        x, y, width, height = region
         area = (offset[0] + x, offset[1] + y, width, height)
         written = [name in how.write_mask or how.masked_color is not None for name in "rgba"]
         passes.draw(tensor, storage, target, params, area, offset, written)
@@ -374,8 +372,7 @@ class TextureConverter:
         if not tensor.is_pinned and self._backend is not BackendType.CPU:
             tensor.set_storage(passes.alloc(self._backend or passes.default, tensor))
         if tensor.backend_type is BackendType.CPU:
-            stand_in: Storage = passes.own_storage(tensor)
-            return stand_in
+            return passes.own_storage(tensor)
         return tensor.data_on_backend
 
     def _require_passes(self) -> TexturePasses:
@@ -392,6 +389,9 @@ class TextureConverter:
         self._closed = True
         if self._passes is not None:
             self._passes.release()
+
+    def __repr__(self) -> str:
+        return f"TextureConverter({'released' if self._closed else 'on GL' if self._ctx else 'without GL'})"
 
     def __enter__(self) -> TextureConverter:
         return self

@@ -24,7 +24,7 @@ REFUSALS = 8  # of one pass, on the screen
 def optimize(
     model: ModelName,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Output file: m.perframe, m.onnx, m.sentis or m.glsl.")
+        Path | None, typer.Option(metavar="OUT", help="Output file: m.perframe, m.onnx, m.sentis or m.glsl.")
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what each pass changed, refused, and where layers came from.")
