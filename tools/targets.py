@@ -195,6 +195,7 @@ _HELPERS = {
     "inlining",
     "dot_tile",
     "emit",
+    "linking",
     "packed_tile",
     "vector",
     "whole_vector",

@@ -1,8 +1,10 @@
-"""Kernels of formulas: one kernel for a number of operands, into which each formula is linked."""
+"""Kernels into which formulas, epilogues and activations are linked: their own Python is compiled once."""
 
 from __future__ import annotations
 
 import re
+
+import pytest
 
 from perframe.backends.cpu.kernels import compiler, elementwise, sizes
 
@@ -22,6 +24,16 @@ def test_a_kernel_is_compiled_once_for_all_formulas_and_dtypes() -> None:
     }
     assert len(symbols) == 2
     assert compiler._lowered_once.cache_info().misses == before and elementwise._kernel.cache_info().misses == kernel
+
+
+@pytest.mark.parametrize("name", ["matmul", "finish", "conv", "conv.transpose"])
+def test_a_kernel_is_compiled_once_for_all_epilogues(name: str) -> None:
+    first, second = (f"@inline\ndef epilogue(x, p):\n    return {each}\n" for each in ("x * p[0]", "exp(x)"))
+    compiler.compile_library(name, first)
+    before = compiler._lowered_once.cache_info().misses
+    library, symbol = compiler.compile_library(name, second)
+    assert compiler._lowered_once.cache_info().misses == before
+    assert [each.name for each in library.get_defined_functions()] == [symbol]
 
 
 def test_a_linked_formula_is_inlined() -> None:

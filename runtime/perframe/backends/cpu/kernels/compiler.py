@@ -31,20 +31,19 @@ def compile_kernel(name: str, text: str) -> tuple[bytes, str]:
 def compile_library(name: str, text: str) -> tuple[Library, str]:
     """A kernel's optimized code, before it is emitted for a machine, and the symbol of its function."""
     package, _, kernel = name.rpartition(":")
-    file, _, function = kernel.partition(".")
+    file, _, entry = kernel.partition(".")
     namespace: dict[str, Any] = {**vars(angles), **vars(powers), **vars(math), "inline": inline}
     exec(compile(text, f"<{name}>", "exec"), namespace)
     module = import_module(f"{package or 'perframe'}.backends.cpu.kernels.{file}")
-    build = getattr(module, function or "build")
+    build = getattr(module, entry or "build")
     built = build(**{key: namespace[key] for key in inspect.signature(build).parameters})
     symbol = f"kernel_{hashlib.sha256(f'{name} {text}'.encode()).hexdigest()[:16]}"
     with global_compiler_lock:
         library = Library(cpu_target.target_context.codegen(), symbol)
         if isinstance(built, Linked):
             library.add(_lowered_once(built.kernel), symbol)
-            library.add_inline(
-                _lowered(built.function, built.external.arguments, built.external.result), built.external.symbol
-            )
+            for external, function in built.functions:
+                library.add_inline(_lowered(function, external.arguments, external.result), external.symbol)
         else:
             library.add(_lowered(built, _ARGUMENTS), symbol)
         library.finalize()

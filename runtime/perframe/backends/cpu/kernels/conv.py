@@ -6,6 +6,7 @@ from typing import Any
 
 from perframe.backends.cpu.kernels.fields import CONV
 from perframe.backends.cpu.kernels.inlining import inline
+from perframe.backends.cpu.kernels.linking import stages
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.window import window_of
 
@@ -34,6 +35,7 @@ def _last(pad, offset, stride, size, columns):
     return end if end < columns else columns
 
 
+@stages("epilogue")
 def build(epilogue: Any) -> Any:
     """Items are (batch, output channel, row)."""
 
@@ -73,6 +75,7 @@ def build(epilogue: Any) -> Any:
     return kernel
 
 
+@stages("epilogue")
 def transpose(epilogue: Any) -> Any:
     """The transpose: each output row gathers the input rows that reach it. Items are (batch, output channel) planes."""
 

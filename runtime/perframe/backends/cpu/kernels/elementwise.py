@@ -146,4 +146,5 @@ def build(formula: Any, epilogue: Any, operands: list[str], result: str) -> Any:
     text = f"def write({places}, out, i, p):\n    {result}s(out)[i] = {value}"
     exec(compile(text, "<elementwise>", "exec"), namespace)
     is_choice = len(operands) == 3 and operands[0] == "bool bool"
-    return Linked(*_kernel(len(operands), is_choice), namespace["write"])
+    kernel, external = _kernel(len(operands), is_choice)
+    return Linked(kernel, ((external, namespace["write"]),))

@@ -6,11 +6,13 @@ from typing import Any
 
 from perframe.backends.cpu.kernels.fields import FINISH
 from perframe.backends.cpu.kernels.inlining import inline
+from perframe.backends.cpu.kernels.linking import stages
 from perframe.backends.cpu.kernels.memory import call_kernel, floats, int64s
 
 field = FINISH.at
 
 
+@stages("epilogue")
 def build(epilogue: Any) -> Any:
     """Items are rows."""
 

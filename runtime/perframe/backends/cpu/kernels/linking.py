@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from typing import Any
 
+from numba import types
 from numba.core import cgutils
 from numba.core.codegen import CPUCodeLibrary
 from numba.core.compiler import Compiler
@@ -41,13 +43,34 @@ class External:
 
 @dataclass(frozen=True)
 class Linked:
-    """A kernel, and the external function that it calls. The kernel's Python is compiled once for all such functions,
+    """A kernel, and the external functions that it calls. The kernel's Python is compiled once for all such functions,
     since Numba takes most of the time, and LLVM the rest.
     """
 
     kernel: Callable[..., Any]
-    external: External
-    function: Callable[..., Any]
+    functions: tuple[tuple[External, Callable[..., Any]], ...]
+
+
+def stages(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Linked]]:
+    """Mark a kernel's `build` whose arguments of these names are linked in: stages of an epilogue, or an activation.
+
+    Each is a function of a float32 and of the address of its parameters. Only the kernel itself may call them: LLVM
+    optimizes a helper before it knows what is linked in, and loops of a helper with such a call are slower.
+    """
+    externals = [External(name, types.float32, (types.float32, types.CPointer(types.float32))) for name in names]
+
+    def mark(build: Callable[..., Any]) -> Callable[..., Linked]:
+        @functools.cache
+        def kernel() -> Any:
+            return build(**{external.symbol: external.call for external in externals})
+
+        @functools.wraps(build)
+        def linked(**functions: Any) -> Linked:
+            return Linked(kernel(), tuple((external, functions[external.symbol].py_func) for external in externals))
+
+        return linked
+
+    return mark
 
 
 class Library(CPUCodeLibrary):  # type: ignore[misc]
@@ -81,7 +104,7 @@ class Library(CPUCodeLibrary):  # type: ignore[misc]
         """Add a function whose callers are here: it is inlined, and its name is not kept."""
         self.add(lowered, symbol)
         function = self._final_module.get_function(symbol)
-        function.linkage = "internal"
+        function.linkage = "linkonce_odr"  # helpers that are linked later may call it
         function.add_function_attribute("alwaysinline")
 
     def emit(self) -> bytes:

@@ -7,9 +7,11 @@ from typing import Any
 from numba import float32
 
 from perframe.backends.cpu.kernels.fields import MATMUL
+from perframe.backends.cpu.kernels.linking import stages
 from perframe.backends.cpu.kernels.memory import floats, int64s
 
 
+@stages("epilogue")
 def build(epilogue: Any) -> Any:
     """Items are output rows: out[r, :] = alpha * a[r, :] @ b + beta * bias.
 

@@ -13,6 +13,7 @@ from numba import float32
 
 from perframe.backends.cpu.kernels.fields import RECURRENT
 from perframe.backends.cpu.kernels.inlining import inline
+from perframe.backends.cpu.kernels.linking import stages
 from perframe.backends.cpu.kernels.memory import floats, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL
 from perframe.backends.cpu.kernels.tile import RightPanel, Sums, TileResult, multiply_tile, one_run
@@ -126,6 +127,7 @@ def _in_steps(h, count, rounded):
         store_first(multiply(subtract(add(value, rounding), rounding), steps), rounded, i, size)
 
 
+@stages("first")
 def rnn(first: Any) -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
@@ -149,6 +151,7 @@ def rnn(first: Any) -> Any:
     return kernel
 
 
+@stages("first", "second")
 def gru(first: Any, second: Any) -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
@@ -204,6 +207,7 @@ def gru(first: Any, second: Any) -> Any:
     return kernel
 
 
+@stages("first", "second", "third")
 def lstm(first: Any, second: Any, third: Any) -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
