@@ -24,8 +24,9 @@ _OPTIONS = {**OPTIONS, "nopython": True, "nogil": True}
 
 def compile_kernel(name: str, text: str) -> tuple[bytes, str]:
     """Object code of a kernel, and the symbol of its function."""
-    library, symbol = compile_library(name, text)
-    return library.emit(), symbol
+    with global_compiler_lock:  # LLVM's machine is for one thread at a time
+        library, symbol = compile_library(name, text)
+        return library.emit(), symbol
 
 
 def compile_library(name: str, text: str) -> tuple[Library, str]:

@@ -1,5 +1,7 @@
-"""Elementwise: a formula over broadcast operands. One kernel for each number of operands;
-the formula, the dtypes and the epilogue are in a function that is linked into it."""
+"""Elementwise: a formula over broadcast operands.
+
+There is one kernel for each number of operands. Formula, dtypes and epilogue are in a function that is linked into it.
+"""
 
 from __future__ import annotations
 
