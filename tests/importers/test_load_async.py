@@ -68,8 +68,8 @@ def ended(loading: Any) -> bool:
     return not loading._thread.is_alive()
 
 
-def in_app(work: Callable[[], Any]) -> tuple[Any, int]:
-    """The result of a coroutine in an app, and the number of frames meanwhile."""
+def in_app(work: Callable[[], Any], gate: threading.Event) -> tuple[Any, int]:
+    """The result of a coroutine in an app, and the number of frames meanwhile. The third one opens the gate."""
     with App(surface=BlankSurface((4, 3)), clock=ManualClock(1 / 60), stop_on_error=True) as app:
         task, count = app.start_coroutine(work()), 0
         until = time.monotonic() + 60
@@ -77,11 +77,25 @@ def in_app(work: Callable[[], Any]) -> tuple[Any, int]:
             app.loop_once()
             time.sleep(0.001)
             count += 1
+            if count == 3:
+                gate.set()
         return task.result(), count
 
 
-def test_frames_go_on_while_a_script_awaits(tmp_path: Path) -> None:
-    path, told = saved(tmp_path), list[tuple[str, float, int]]()
+def wait_for(gate: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let loads wait where they give way, until the gate is open."""
+    give_way = background.Work.give_way
+
+    def waiting(self: background.Work) -> None:
+        gate.wait(10)
+        give_way(self)
+
+    monkeypatch.setattr(background.Work, "give_way", waiting)
+
+
+def test_frames_go_on_while_a_script_awaits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, told, gate = saved(tmp_path), list[tuple[str, float, int]](), threading.Event()
+    wait_for(gate, monkeypatch)
 
     async def work() -> pf.Model:
         def progress(what: str, done: float) -> None:
@@ -89,8 +103,8 @@ def test_frames_go_on_while_a_script_awaits(tmp_path: Path) -> None:
 
         return await pf.load_async(path, progress=progress)
 
-    model, count = in_app(work)
-    assert count > 1
+    model, count = in_app(work, gate)
+    assert count >= 3
     np.testing.assert_array_equal(run(model), run(pf.load(path)))
     assert [layer.op for layer in model.layers] == [layer.op for layer in pf.load(path).layers]
     assert {thread for *_, thread in told} <= {threading.get_ident()}
@@ -179,13 +193,7 @@ def test_canceled_at_every_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_who_cancels_the_waiting_code_cancels_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, gate = saved(tmp_path), threading.Event()
-    give_way = background.Work.give_way
-
-    def waiting(self: background.Work) -> None:
-        gate.wait(10)
-        give_way(self)
-
-    monkeypatch.setattr(background.Work, "give_way", waiting)
+    wait_for(gate, monkeypatch)
     loadings = []
 
     async def main() -> None:
