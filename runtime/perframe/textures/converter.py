@@ -391,7 +391,7 @@ class TextureConverter:
             self._passes.release()
 
     def __repr__(self) -> str:
-        return f"TextureConverter({'released' if self._closed else 'on GL' if self._ctx else 'without GL'})"
+        return f"TextureConverter({'released' if self._closed else 'without GL' if self._ctx is None else 'on GL'})"
 
     def __enter__(self) -> TextureConverter:
         return self

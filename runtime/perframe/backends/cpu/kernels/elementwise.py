@@ -106,18 +106,16 @@ def _kernel(count: int, is_choice: bool) -> tuple[Any, External]:
     places = (types.int64, types.int64) * (count + 1)
     external = External("write_element", types.void, (*places, types.CPointer(types.float32)))
     words = fields.elementwise(count)
-    namespace = {
-        **{"stack_numbers": stack_numbers, "range": range, "min": min, "write": external.call},
-        **{"int64s": int64s, "floats": floats, "field": words.at, "shape": words.rest},
-    }
+    namespace: dict[str, Any] = {"stack_numbers": stack_numbers, "range": range, "min": min, "write": external.call}
+    namespace |= {"int64s": int64s, "floats": floats, "field": words.at, "shape": words.rest}
     exec(compile(_text(count, is_choice), "<elementwise>", "exec"), namespace)
     return namespace["kernel"], external
 
 
-def _read(operand: str, at: str) -> str:
-    """Text that reads an element. `operand` is "dtype kind"; the kind "float" converts integers to float32."""
+def _read(operand: str, k: int) -> str:
+    """Text that reads an element of operand k, "dtype kind"; the kind "float" converts integers to float32."""
     dtype, kind = operand.split()
-    read = f"{dtype}s({at})[i{at[1:]}]"
+    read = f"{dtype}s(x{k})[i{k}]"
     if dtype == "bool":
         return f"({read} != 0)"
     if dtype == "float16":
@@ -132,7 +130,7 @@ def _truth(value):
 
 def build(formula: Any, epilogue: Any, operands: list[str], result: str) -> Any:
     """Each of `operands` is "dtype kind"; `result` is a dtype."""
-    reads = ", ".join(_read(operand, f"x{k}") for k, operand in enumerate(operands))
+    reads = ", ".join(_read(operand, k) for k, operand in enumerate(operands))
     value = f"formula({reads}, p)"
     if result == "float32":
         value = f"epilogue(float32({value}), p)"

@@ -37,7 +37,7 @@ class External:
 
         # Numba passes arguments by the signature, and not to a `*`
         names = ["typing", *(f"x{k}" for k in range(len(self.arguments)))]
-        call.__signature__ = Signature([Parameter(each, Parameter.POSITIONAL_ONLY) for each in names])  # type: ignore
+        call.__signature__ = Signature([Parameter(each, Parameter.POSITIONAL_ONLY) for each in names])  # type: ignore[attr-defined]
         return intrinsic(call)
 
 
