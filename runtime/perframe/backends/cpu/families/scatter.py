@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.families.gather import addresses, index_check, wrapped
-from perframe.backends.cpu.kernels.fields import SCATTER_ELEMENTS, SCATTER_TUPLES
+from perframe.backends.cpu.kernels.fields import SCATTER_ELEMENTS, SCATTER_ROWS, SCATTER_TUPLES
 from perframe.backends.cpu.kernels.sizes import MAX_RANK, RUN
 from perframe.backends.cpu.lowering.lowering import element_size, sharing, step, strided_copy
 from perframe.backends.cpu.program.program import NativeStep
@@ -78,15 +78,13 @@ def lower(
     scratch: Scratch,
 ) -> list[NativeStep] | None:
     """Native steps: a copy of the data, unless the updates overwrite it, and the updates in their order."""
-    x, indices, updates = inputs[:3]
-    if (
-        isinstance(form, RowUpdate)
-        or x is None
-        or indices is None
-        or updates is None
-        or not x.shape.size
-        or layer.epilogue
-    ):
+    x, indices, updates = (*inputs[:3], None)[:3]
+    if layer.epilogue or x is None or not x.shape.size:
+        return None
+    if isinstance(form, RowUpdate):
+        assert indices is not None
+        return _lower_rows(layer, form, x, indices, updates, outputs[0])
+    if indices is None or updates is None:
         return None
     dtype = _MOVED.get(element_size(x)) if form.reduction == "none" else _COMBINED.get(x.dtype)
     if dtype is None or indices.dtype not in (DataType.INT64, DataType.INT32):
@@ -109,6 +107,33 @@ def lower(
         numbers = [*SCATTER_TUPLES.numbers(**known, **sizes), *form.by.dims, *row_major(form.by.dims)]
     grain = sharing(items, 2 * math.prod(form.extent))
     return [*copy, step(layer, kernel, operands, numbers, items, text, [error], grain=grain, check=check)]
+
+
+def _lower_rows(
+    layer: LayerLike, form: RowUpdate, x: Operand, updates: Operand, begins: Operand | None, y: Operand
+) -> list[NativeStep] | None:
+    dtype = _MOVED.get(element_size(x))
+    if dtype is None or (begins is not None and begins.dtype not in (DataType.INT64, DataType.INT32)):
+        return None
+    copy = [] if y.lies_in(x, 0) else [strided_copy(layer, x, y, (x.shape.size,), (1,), (1,))]
+    rows = form.batch * form.outer * form.count
+    if not rows:
+        return copy
+    error, check = index_check(layer)
+    numbers = SCATTER_ROWS.numbers(
+        error=error.ctypes.data,
+        is_short=int(begins is not None and begins.dtype is DataType.INT32),
+        has_begin=int(begins is not None),
+        lines=form.outer,
+        size=form.size,
+        inner=form.inner,
+        count=form.count,
+        most=-1 if form.circular else form.size - form.count,
+    )
+    operands = SCATTER_ROWS.operands(begins=begins or updates, updates=updates, out=y)
+    grain = sharing(rows, 2 * form.inner)
+    text = f"dtype = {dtype!r}\n"
+    return [*copy, step(layer, "scatter.rows", operands, numbers, rows, text, [error], grain=grain, check=check)]
 
 
 def _of_elements(form: Scattering, known: dict[str, int]) -> tuple[list[int], int]:

@@ -135,6 +135,7 @@ PICK = Fields("boxes scores classes limits out owners", "box_count picks has_cla
 # then dims without the axis and the last, their strides in the data, and in the updates
 SCATTER_ELEMENTS = Fields("indices updates out", "error is_short size step count update_step inner blocks rank")
 SCATTER_TUPLES = Fields("indices updates out", "error is_short count inner rank")  # as for GATHER_TUPLES
+SCATTER_ROWS = Fields("begins updates out", "error is_short has_begin lines size inner count most")
 GRID = Fields("x grid out", "mode padding align_corners channels points dims depth height width")
 ROI = Fields(
     "x regions pictures out",

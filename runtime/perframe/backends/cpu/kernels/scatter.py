@@ -6,7 +6,7 @@ from typing import Any
 
 from numba import types
 
-from perframe.backends.cpu.kernels.fields import SCATTER_ELEMENTS, SCATTER_TUPLES
+from perframe.backends.cpu.kernels.fields import GATHER_ERROR, SCATTER_ELEMENTS, SCATTER_ROWS, SCATTER_TUPLES
 from perframe.backends.cpu.kernels.gather import find, read_indices
 from perframe.backends.cpu.kernels.memory import POINTERS, int64s
 from perframe.backends.cpu.kernels.sizes import RUN
@@ -63,5 +63,31 @@ def tuples(dtype: str, combine: Any) -> Any:
                     to, start = row * inner + first, k * inner + first
                     for i in range(wide):
                         out[to + i] = kind(combine(out[to + i], updates[start + i]))
+
+    return kernel
+
+
+def rows(dtype: str) -> Any:
+    """`count` rows of each line follow each other; the lines of a batch have one first row. Items are these rows.
+
+    A first row beyond `most` is an error. Rows beyond the end begin again at 0.
+    """
+    field, wrong, pointer = SCATTER_ROWS.at, GATHER_ERROR.at, POINTERS[dtype]
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        wide, narrow, is_short, error = read_indices(n[field.begins], n[field.is_short], n[field.error])
+        updates, out = pointer(n[field.updates]), pointer(n[field.out])
+        lines, size, inner, count, most = n[field.lines], n[field.size], n[field.inner], n[field.count], n[field.most]
+        for item in range(begin, end):
+            line, first = item // count, 0
+            if n[field.has_begin]:
+                first = narrow[line // lines] if is_short else wide[line // lines]
+            if most >= 0 and (first < 0 or first > most):
+                error[wrong.size], error[wrong.index], error[wrong.is_wrong] = most, first, 1
+                continue
+            to = (line * size + (first + item % count) % size) * inner
+            for i in range(inner):
+                out[to + i] = updates[item * inner + i]
 
     return kernel
