@@ -44,6 +44,18 @@ def test_equal_layers_become_one() -> None:
     check_against_peer(model, {"x": random(3, 6)})
 
 
+@pytest.mark.parametrize("place", [None, 3, 9000], ids=["equal", "another begin", "another end"])
+def test_equal_large_constants_become_one(place: int | None) -> None:
+    """Such as a table of words that the last product shares."""
+    table = np.zeros((100, 100), np.float32)
+    other = table.copy()
+    if place is not None:
+        other.flat[place] = 1
+    nodes = [node("MatMul", "x table", "a"), node("MatMul", "a other", "y")]
+    model = graph(nodes, {"x": [3, 100]}, {"table": table, "other": other})
+    assert apply("merge_duplicates", model)[1] == (place is None)
+
+
 def test_equal_chains_become_one() -> None:
     chains = [node("Mul", "x two", "a"), node("Exp", "a", "e"), node("Mul", "x two", "a2"), node("Exp", "a2", "e2")]
     model = of(*chains, node("Add", "e e2", "y"))

@@ -1,4 +1,4 @@
-"""Layers that compute the same result become one layer; equal small constants become one constant."""
+"""Layers that compute the same result become one layer; equal constants become one constant."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 
 from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.report import refuse
+from perframe.tensor import Array
 from perframe.tensor.background import take_turns
 
-MAX_BYTES = 4096  # of a constant that is compared with others
+CHUNK = 1 << 20  # bytes that are compared at once
+SAMPLE = 4096  # bytes of a constant that are compared first: a file may be mapped, and its pages not yet read
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
@@ -50,11 +52,12 @@ def _merge_constants(model: Model) -> int:
     for value in model.constant_values:
         take_turns()
         array = value.constant
-        if array is not None and array.nbytes <= MAX_BYTES and array.dtype != object:
-            first = seen.setdefault((array.dtype, array.shape, array.tobytes()), value)
-            if first is not value and not value.is_output:
-                model.replace_uses(value, first)
-                merged += 1
+        if array is None or array.dtype == object:
+            continue
+        first = seen.setdefault((array.dtype, array.shape, _sample(array)), value)
+        if first is not value and not value.is_output and _equal(first.constant, array):
+            model.replace_uses(value, first)
+            merged += 1
     return merged
 
 
@@ -83,3 +86,20 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return (str(value.dtype), value.shape, value.tobytes())
     return type(value), value
+
+
+def _sample(array: Array) -> bytes:
+    """Return all bytes of a small array, and the first ones of a large one."""
+    return array.tobytes() if array.nbytes <= SAMPLE else _bytes(array)[:SAMPLE].tobytes()
+
+
+def _equal(one: Array | None, other: Array) -> bool:
+    """Whether two arrays of a shape and dtype, whose samples agree, have the same bytes."""
+    if one is None or other.nbytes <= SAMPLE:
+        return True
+    a, b = _bytes(one), _bytes(other)
+    return all(np.array_equal(a[at : at + CHUNK], b[at : at + CHUNK]) for at in range(0, len(a), CHUNK))
+
+
+def _bytes(array: Array) -> Array:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
