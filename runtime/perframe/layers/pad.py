@@ -55,11 +55,12 @@ def Pad(
     if axes is not None and chosen is None:
         return x.with_shape((None,) * len(x.shape))
     count = len(x.shape) if chosen is None else len(chosen)
-    before, after = _pad_amounts(len(x.shape), listed_of(pads, 2 * count), chosen)
+    before, after = pad_amounts(len(x.shape), listed_of(pads, 2 * count), chosen)
     return x.with_shape(map(dim_sum, x.shape, before, after))
 
 
-def _pad_amounts(rank: int, amounts: Sequence[Dim], axes: Sequence[int] | None) -> tuple[list[Dim], list[Dim]]:
+def pad_amounts(rank: int, amounts: Sequence[Dim], axes: Sequence[int] | None) -> tuple[list[Dim], list[Dim]]:
+    """Return what is added before and after each dim."""
     chosen = range(rank) if axes is None else [normalize_axis(axis, rank) for axis in axes]
     if len(amounts) != 2 * len(chosen):
         raise InferenceError(f"{len(amounts)} pads do not fit {len(chosen)} axes")
@@ -75,7 +76,7 @@ def _pad(inputs: Sequence[Known | None], outputs: Sequence[Known], *, mode: str)
     x, pads, value, axes = inputs
     amounts = None if pads is None else pads.ints()
     assert x is not None and amounts is not None
-    before, _ = _pad_amounts(len(x.shape), amounts, None if axes is None else axes.ints())
+    before, _ = pad_amounts(len(x.shape), amounts, None if axes is None else axes.ints())
     number = 0.0 if value is None or value.value is None else float(value.value.ravel()[0])
     known = tuple(amount for amount in before if isinstance(amount, int))
     return Padding(mode, tuple(x.shape), tuple(outputs[0].shape), known, number)

@@ -150,7 +150,11 @@ def TensorScatter(
     batch = x.shape[:1] if x.shape is not None else (None,)
     if write_indices is not None and write_indices.shape is not None and not write_indices.shape.may_be(batch):
         raise InferenceError(f"write_indices {write_indices} are not one for each batch of {x}")
-    return x.with_shape(x.shape)
+    if x.shape is None or update.shape is None:
+        return x.with_shape(x.shape)
+    at = normalize_axis(axis, len(x.shape))
+    both = enumerate(zip(x.shape, update.shape, strict=True))
+    return x.with_shape([new if isinstance(new, int) and n != at else old for n, (old, new) in both])
 
 
 @TensorScatter.form
