@@ -164,6 +164,36 @@ def test_lstm(
     )
 
 
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("shape", [(3,), (2, 0), (2, 3)])
+def test_rows_of_a_packed_table(bits: int, zeros: bool, shape: Any, backend: str, backend_context: Any) -> None:
+    rows, blocks, block = 7, 3, 16
+    packed, scales = small(rows, blocks * block * bits // 8), draw(rows, blocks, low=0.01, high=0.1)
+    indices = np.random.default_rng(bits).integers(0, rows, shape)
+    inputs: list[Array | None] = [packed, indices, scales]
+    if zeros:
+        inputs.append(small(rows, -(-blocks * bits // 8)))
+    attributes = {"bits": bits, "block_size": block, "gather_axis": 0, "quantize_axis": 1}
+    constants = [index for index in range(len(inputs)) if index != 1]
+    check(backend, backend_context, "GatherBlockQuantized", inputs, attributes, constants=constants, native=True)
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+def test_rows_of_a_table_of_small_numbers(dtype: str, backend: str, backend_context: Any) -> None:
+    codes = np.random.default_rng(1).integers(0, 8, (5, 32)).astype(pf.DataType(dtype).numpy)
+    inputs: list[Array | None] = [codes, np.array([[4, 0], [1, 4]]), draw(5, 2, low=0.01, high=0.1)]
+    attributes = {"block_size": 16}
+    check(backend, backend_context, "GatherBlockQuantized", inputs, attributes, constants=(0, 2), native=True)
+
+
+def test_other_tables_are_reported() -> None:
+    inputs = [small(4, 16), np.array([1]), draw(4, 2)]
+    with pytest.raises(pf.UnsupportedOperatorError, match="whose rows are gathered"):
+        attributes = {"gather_axis": 1, "quantize_axis": 0, "block_size": 16}
+        pf.load(model("GatherBlockQuantized", inputs, attributes, constants=(0, 2)))
+
+
 def test_weights_that_are_no_constant_are_reported() -> None:
     inputs = [draw(3, 32), small(4, 2, 8), draw(8)]
     with pytest.raises(pf.UnsupportedOperatorError, match="'x1' is not a constant"):

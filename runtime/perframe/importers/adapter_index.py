@@ -26,11 +26,11 @@ ADAPTERS = {
     ),
     "contrib_quantized": (
         "com.microsoft::DequantizeLinear com.microsoft::DynamicQuantizeLSTM com.microsoft::DynamicQuantizeMatMul "
-        "com.microsoft::MatMulIntegerToFloat com.microsoft::MatMulNBits com.microsoft::QGemm "
-        "com.microsoft::QLinearAdd com.microsoft::QLinearAveragePool com.microsoft::QLinearConcat "
-        "com.microsoft::QLinearConv com.microsoft::QLinearGlobalAveragePool com.microsoft::QLinearLeakyRelu "
-        "com.microsoft::QLinearMul com.microsoft::QLinearSigmoid com.microsoft::QLinearSoftmax "
-        "com.microsoft::QLinearWhere com.microsoft::QuantizeLinear"
+        "com.microsoft::GatherBlockQuantized com.microsoft::MatMulIntegerToFloat com.microsoft::MatMulNBits "
+        "com.microsoft::QGemm com.microsoft::QLinearAdd com.microsoft::QLinearAveragePool "
+        "com.microsoft::QLinearConcat com.microsoft::QLinearConv com.microsoft::QLinearGlobalAveragePool "
+        "com.microsoft::QLinearLeakyRelu com.microsoft::QLinearMul com.microsoft::QLinearSigmoid "
+        "com.microsoft::QLinearSoftmax com.microsoft::QLinearWhere com.microsoft::QuantizeLinear"
     ),
     "control": "Identity Optional Scan SequenceEmpty",
     "indexing": "GridSample RoiAlign Scatter",

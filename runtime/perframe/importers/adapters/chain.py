@@ -72,10 +72,15 @@ class Chain:
         return size
 
     def value(self, value: Value | None) -> NDArray[Any]:
-        """Return the array of an input. Raises NotImplementedError if it is not a constant."""
-        if value is None or value.constant is None:
+        """Return the array of an input. Raises NotImplementedError unless it is a constant, reshaped or not."""
+        made = None if value is None else value.producer
+        source = made.input(0) if made is not None and made.op == "Reshape" else value
+        if value is None or source is None or source.constant is None:
             raise NotImplementedError(f"its input {_name(value)!r} is not a constant")
-        return value.constant
+        shape = value.spec.shape
+        if source is value or shape is None or not shape.is_static:
+            return source.constant
+        return source.constant.reshape(shape.to_shape())
 
     def ints(self, *values: int) -> Value:
         """Return a constant list of integers."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from perframe.importers.adapters import adapter
 from perframe.importers.adapters.chain import Chain
 from perframe.importers.adapters.contrib import MICROSOFT
-from perframe.importers.adapters.contrib_attention import count, heads_last, lowest, rotate
-from perframe.importers.onnx_node import Node, constant
+from perframe.importers.adapters.contrib_attention import heads_last, lowest, rotate
+from perframe.importers.adapters.contrib_window import WindowedCache, count, number, size
+from perframe.importers.onnx_node import Node
 from perframe.ir import Value
 from perframe.tensor import DataType
 
@@ -24,49 +23,65 @@ def _group_query(node: Node) -> list[Node]:
     cos, sin, positions, added = given[7:11]
     heads, groups = node.attributes["num_heads"], node.attributes["kv_num_heads"]
     width = chain.size(query, 2)
-    size = width // heads if key else width // (heads + 2 * groups)
+    head = width // heads if key else width // (heads + 2 * groups)
     if not key:
-        sizes = chain.ints(heads * size, groups * size, groups * size)
+        sizes = chain.ints(heads * head, groups * head, groups * head)
         query, key, value = chain.several(3, "Split", query, sizes, axis=-1)
     parts = [
-        chain("Reshape", x, chain.ints(0, 0, n, size))
+        chain("Reshape", x, chain.ints(0, 0, n, head))
         for x, n in zip((query, key, value), (heads, groups, groups), strict=True)
     ]
+    for index, weight in enumerate(given[14:16]):
+        if weight:
+            epsilon = chain.get("qk_norm_epsilon", 1e-6)
+            parts[index] = chain("RMSNormalization", parts[index], weight, axis=-1, epsilon=epsilon)
 
-    ends = chain("Cast", chain("Reshape", lengths, chain.ints(-1)), to=DataType.INT64)  # the last key of each line
-    before = chain("Sub", ends, chain("Sub", chain.dims(query, 1), constant(1, np.int64)))
-    before = chain("Max", before, constant(0, np.int64))  # the number of cached keys; 0 before the first call
-    rows = chain("Add", chain("Unsqueeze", before, chain.ints(1)), count(chain, query, 1))
+    ends = chain("Reshape", lengths, chain.ints(-1))  # the position of the last key of each line
+    tokens = size(chain, query, 1)
+    before = chain("Sub", ends, chain("Sub", tokens, number(1)))
+    before = chain("Max", before, number(0))  # the number of cached keys; 0 before the first call
+    rows = chain("Add", chain("Unsqueeze", before, chain.ints(1)), count(chain, tokens))
     if chain.get("do_rotary", 0):
-        turned, rest = bool(chain.get("rotary_interleaved", 0)), size - 2 * chain.size(cos, 1)
-        parts[:2] = [rotate(chain, part, positions or rows, (cos, sin), turned, rest) for part in parts[:2]]
+        interleaved, rest = bool(chain.get("rotary_interleaved", 0)), head - 2 * chain.size(cos, 1)
+        parts[:2] = [rotate(chain, part, positions or rows, (cos, sin), interleaved, rest) for part in parts[:2]]
     queries, keys, values = (chain("Transpose", part, perm=(0, 2, 1, 3)) for part in parts)
-    if past_key:
+    cached: tuple[Value, Value] | None = None
+    columns: Value | None = None
+    if past_key and past_value and chain.get("sliding_window_cache", 0):
+        window = WindowedCache(chain, past_key, keys, before, chain("Add", ends, number(1)))
+        keys, values = (window.joined(old, new) for old, new in ((past_key, keys), (past_value, values)))
+        cached = window.next(keys), window.next(values)
+        columns = chain("Unsqueeze", window.positions, chain.ints(1, 2, 3))
+    elif past_key:
         keys = _appended(chain, past_key, keys, before, given[6])
         values = _appended(chain, past_value, values, before, given[6])
 
-    factor = chain.number(chain.get("scale", 0.0) or 1 / math.sqrt(size), node.inputs[0])
-    queries = chain("Reshape", chain("Mul", queries, factor), chain.ints(0, groups, heads // groups, -1, size))
-    columns = chain("Transpose", chain("Unsqueeze", keys, chain.ints(2)), perm=(0, 1, 2, 4, 3))
-    scores = chain("MatMul", queries, columns)  # batch, heads of keys, queries' heads of each, tokens, keys
+    factor = chain.number(chain.get("scale", 0.0) or 1 / math.sqrt(head), node.inputs[0])
+    queries = chain("Reshape", chain("Mul", queries, factor), chain.ints(0, groups, heads // groups, -1, head))
+    turned = chain("Transpose", chain("Unsqueeze", keys, chain.ints(2)), perm=(0, 1, 2, 4, 3))
+    scores = chain("MatMul", queries, turned)  # batch, heads of keys, queries' heads of each, tokens, keys
     if chain.get("softcap", 0.0):
         most = chain.number(chain.get("softcap", 0.0), node.inputs[0])
         scores = chain("Mul", chain("Tanh", chain("Div", scores, most)), most)
     if added:
         scores = chain("Add", scores, _by_group(chain, added, heads, groups))
-    scores = chain("Where", _visible(chain, keys, rows, ends), scores, lowest(chain))
+    columns = columns or count(chain, size(chain, keys, 2))
+    scores = chain("Where", _visible(chain, columns, rows, ends), scores, lowest(chain))
     weights = _softmax(chain, scores, given[11], heads, groups)
     result = chain("MatMul", weights, chain("Unsqueeze", values, chain.ints(2)))
-    result = chain("Reshape", result, chain.ints(0, heads, -1, size))
-    return chain.done(heads_last(chain, result, heads * size), keys, values)
+    result = chain("Reshape", result, chain.ints(0, heads, -1, head))
+    return chain.done(heads_last(chain, result, heads * head), *(cached or (keys, values)))
 
 
 def _refuse(chain: Chain, given: list[Value | None]) -> None:
-    chain.refuse("kv_cache_bit_width", "sliding_window_cache", "qk_output")
+    chain.refuse("kv_cache_bit_width", "qk_output")
+    is_plain = chain.get("local_window_size", -1) > 0 and chain.get("causal", 1) and not given[10]
+    if chain.get("sliding_window_cache", 0) and not is_plain:
+        raise NotImplementedError("sliding_window_cache needs a local_window_size, causal=1 and no attention_bias")
     for name in ("k_quant_type", "v_quant_type"):
         if chain.get(name, "NONE") != "NONE":
             raise NotImplementedError(f"{name}={chain.get(name, '')!r} is not supported")
-    for name, value in zip(("k_scale", "v_scale", "q_norm_weight", "k_norm_weight"), given[12:], strict=True):
+    for name, value in zip(("k_scale", "v_scale"), given[12:14], strict=True):
         if value:
             raise NotImplementedError(f"the input {name} is not supported")
 
@@ -92,9 +107,8 @@ def _by_group(chain: Chain, added: Value | None, heads: int, groups: int) -> Val
     return chain("Reshape", added, shape)
 
 
-def _visible(chain: Chain, keys: Value | None, rows: Value | None, ends: Value | None) -> Value:
-    """Return whether a query may read a key: (batch, 1, 1, tokens, keys)."""
-    columns = count(chain, keys, 2)
+def _visible(chain: Chain, columns: Value | None, rows: Value | None, ends: Value | None) -> Value:
+    """Return whether a query may read a key: (batch, 1, 1, tokens, keys). `columns` are the positions of the keys."""
     at = chain("Unsqueeze", rows, chain.ints(1, 2, 4))
     kept = chain("LessOrEqual", columns, at)
     if not chain.get("causal", 1):
@@ -102,7 +116,7 @@ def _visible(chain: Chain, keys: Value | None, rows: Value | None, ends: Value |
     window = chain.get("local_window_size", -1)
     if window < 0:
         return kept
-    first = chain("Sub", at, constant(window, np.int64))
+    first = chain("Sub", at, number(window))
     return chain("And", kept, chain("Greater", columns, first))
 
 

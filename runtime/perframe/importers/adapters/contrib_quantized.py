@@ -178,17 +178,47 @@ def _mat_mul_n_bits(node: Node) -> list[Node]:
         zero = zero.reshape(shape)
     in_order, middle = (block_of == np.arange(depth) // block).all(), 1 << (bits - 1)
     is_whole = zero is None or zero.dtype == np.uint8
-    if in_order and is_whole and scale.dtype == np.float32 and chain.spec(a).dtype is DataType.FLOAT32:
-        signed = codes.astype(np.int8) - np.int8(middle) if bits < 8 else (codes ^ np.uint8(128)).view(np.int8)
-        numbers = (signed, None) if zero is None else (codes, zero)
-        kind = DataType(f"{'int' if zero is None else 'uint'}{bits}").numpy
-        whole, points = (None if part is None else constant(part, kind) for part in numbers)
-        weights = chain("DequantizeLinear", whole, constant(scale), points, axis=1, block_size=block)
+    if in_order and is_whole and scale.dtype == chain.spec(a).dtype.numpy:
+        weights = _in_blocks(chain, codes, scale, zero, bits, block)
         return chain.done(chain.sum(chain("MatMul", a, chain("Transpose", weights, perm=[1, 0])), bias))
     given = middle if zero is None else zero.astype(np.float32)[:, block_of]
     real = (codes.astype(np.float32) - given) * scale.astype(np.float32)[:, block_of]
     right = chain.number(np.ascontiguousarray(real.T), a)
     return chain.done(chain.sum(chain("MatMul", a, right), bias))
+
+
+@adapter(f"{MICROSOFT}GatherBlockQuantized")
+def _gather_block_quantized(node: Node) -> list[Node]:
+    """Rows of a table whose last axis has blocks of small numbers. Bytes hold one, two or four of them."""
+    chain = Chain(node)
+    data, indices, scales, zeros = chain.inputs(4)
+    codes, scale, zero = chain.value(data), chain.value(scales), chain.value(zeros) if zeros else None
+    bits, block, axis = chain.get("bits", 4), chain.get("block_size", 128), chain.get("quantize_axis", 1)
+    if chain.get("gather_axis", 0) or axis not in (-1, codes.ndim - 1):
+        raise NotImplementedError("only a table whose rows are gathered, with blocks on its last axis, is supported")
+    if codes.dtype == np.uint8:
+        zero = None if zero is None else _unpack(zero, bits)[..., : scale.shape[-1]]
+        table = _in_blocks(chain, _unpack(codes, bits), scale, zero, bits, block)
+    else:
+        points = constant(zero) if zeros else None
+        table = chain(
+            "DequantizeLinear", constant(codes), constant(scale), points, axis=codes.ndim - 1, block_size=block
+        )
+    return chain.done(chain("Gather", table, indices, axis=0))
+
+
+def _in_blocks(
+    chain: Chain, codes: NDArray[Any], scale: NDArray[Any], zero: NDArray[Any] | None, bits: int, block: int
+) -> Value:
+    """Return weights of these codes, with a scale for each block on the last axis. Without a zero point, it is the
+    middle of the codes.
+    """
+    middle = 1 << (bits - 1)
+    signed = codes.astype(np.int8) - np.int8(middle) if bits < 8 else (codes ^ np.uint8(middle)).view(np.int8)
+    kind = DataType(f"{'int' if zero is None else 'uint'}{bits}").numpy
+    whole = constant(signed if zero is None else codes, kind)
+    points = None if zero is None else constant(zero, kind)
+    return chain("DequantizeLinear", whole, constant(scale), points, axis=codes.ndim - 1, block_size=block)
 
 
 def _unpack(packed: NDArray[Any], bits: int) -> NDArray[Any]:
