@@ -50,11 +50,18 @@ class GrowingState(State):
 
     grows = True
 
-    def __init__(self, growth: Growth, given: Value, backend: Backend, capacity: int | None) -> None:
+    def __init__(
+        self,
+        growth: Growth,
+        given: Value,
+        made: DynamicTensorShape | None,
+        backend: Backend,
+        capacity: int | None,
+    ) -> None:
         """`capacity` is the most rows that it may have; None lets the room double when it is full."""
-        super().__init__(growth.output, given)
-        assert given.shape is not None
-        self.growth, self.shape = growth, growth.laid_out(given.shape)
+        super().__init__(growth.output, given, made)
+        assert self.shape is not None
+        self.growth, self.shape = growth, growth.laid_out(self.shape)
         self._backend, self._capacity = backend, capacity
         self._held: Storage | None = None  # the storage in which the state lies, if it has room for `_rows`
         self._rows = 0

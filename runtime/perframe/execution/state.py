@@ -12,6 +12,7 @@ from perframe.backends.protocol import Backend
 from perframe.errors import InputError
 from perframe.execution.outputs import copy_values
 from perframe.ir import Value
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.plan.plan import Target
 from perframe.tensor import Array, DataType, Fence, Storage, Tensor, TensorShape
 
@@ -26,8 +27,10 @@ class State(Target):
 
     grows = False
 
-    def __init__(self, output: str, given: Value) -> None:
-        self.output, self.source, self.given, self.shape = output, given.name, given, given.shape
+    def __init__(self, output: str, given: Value, made: DynamicTensorShape | None) -> None:
+        """`made` is the shape of the output: what it knows of an open dim of the input is known of the state."""
+        self.output, self.source, self.given = output, given.name, given
+        self.shape = _refined(given.shape, made)
         self._storages: list[Storage] = []
         self._accepted: TensorShape | None = None  # the last shape
         self.values: list[Any] = [None]
@@ -124,6 +127,12 @@ class State(Target):
         for storage in self._storages:
             storage.release()
         self._storages, self.values = [], [None]
+
+
+def _refined(given: DynamicTensorShape | None, made: DynamicTensorShape | None) -> DynamicTensorShape | None:
+    if given is None or made is None:
+        return given
+    return DynamicTensorShape(new if isinstance(new, int) else old for old, new in zip(given, made, strict=True))
 
 
 def serves(storage: Storage, planned: Storage, size: int) -> bool:

@@ -39,12 +39,13 @@ class States:
         if twice:
             raise InputError(f"{model.name}: carry gives the input {twice[0]!r} two outputs")
         inputs = {output: _input_for(model, output, name) for output, name in pairs.items()}
+        made = {value.name: value.spec.shape for value in model.outputs}
         self._grown = {growth.output: growth for growth in growths(model, pairs)}
         rows = capacities(model.name, [growth.source for growth in self.grown], capacity)
         self._states = [
-            GrowingState(self._grown[output], given, self._backend, rows[given.name])
+            GrowingState(self._grown[output], given, made[output], self._backend, rows[given.name])
             if output in self._grown
-            else State(output, given)
+            else State(output, given, made[output])
             for output, given in inputs.items()
         ]
         self._given_dims = _given_dims(model, self.sources)
