@@ -1,7 +1,8 @@
 """Tokens of language models on the CPU, beside onnxruntime: `PYTHONPATH=tests python -m tests.benchmarks.tokens`.
 
-Both generate with caches, in turns, with random weights; onnxruntime takes its caches as OrtValues, on as many threads.
-Compare figures within one run only. The decoders come from transformers (the extra `zoo`).
+Both generate with caches, in turns, with random weights, on as many threads. onnxruntime takes its caches as OrtValues;
+those of GroupQueryAttention lie in one buffer, which its outputs share. Compare figures within one run only. Most
+decoders come from transformers (the extra `zoo`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 import statistics
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -24,6 +25,7 @@ from rich.table import Table
 
 import perframe as pf
 from models.decoders import Decoder, export
+from models.grouped import Grouped
 
 BLOCK = 32  # weights that share a scale
 THREADS = 2
@@ -34,7 +36,7 @@ class Case:
     """A decoder, how many tokens a generation has, and the precision: of onnxruntime's activations too."""
 
     name: str
-    decoder: Decoder
+    decoder: Decoder | Grouped
     tokens: int
     bits: int = 32
     accuracy: int = 0  # of MatMulNBits: 4 lets onnxruntime compute with int8 activations
@@ -53,6 +55,12 @@ def _llama(width: int, layers: int, heads: int, words: int) -> Decoder:
     )
 
 
+def _grouped(width: int, layers: int, heads: int, bits: int) -> Grouped:
+    return Grouped(
+        "grouped", bits, vocabulary=8000, width=width, layers=layers, heads=heads, groups=heads // 2, inner=3 * width
+    )
+
+
 CASES = (
     Case("gpt2-4M", _gpt2(256, 4, 8, 4000), 200),
     Case("llama-25M", _llama(512, 6, 8, 8000), 100),
@@ -61,12 +69,19 @@ CASES = (
     Case("gpt2-100M", _gpt2(768, 13, 12, 8000), 40),
     Case("llama-100M", _llama(768, 12, 12, 8000), 40),
     Case("llama-100M-int4", _llama(768, 12, 12, 8000), 40, 4),
+    Case("grouped-25M", _grouped(512, 6, 8, 32), 200),
+    Case("grouped-25M-int4", _grouped(512, 6, 8, 4), 200),
+    Case("grouped-100M", _grouped(768, 12, 12, 32), 40),
+    Case("grouped-100M-int4", _grouped(768, 12, 12, 4), 40),
 )
 
 
 def write(case: Case, folder: Path) -> Path:
     """The decoder's file."""
     file = folder / "decoder.onnx"
+    if isinstance(case.decoder, Grouped):
+        onnx.save(case.decoder.proto(), file)
+        return file
     export(case.decoder, file)
     if case.bits == 32:
         return file
@@ -82,45 +97,61 @@ def write(case: Case, folder: Path) -> Path:
     return made
 
 
-def given(token: int, total: int) -> dict[str, Any]:
+def given(token: int, total: int, names: Iterable[str]) -> dict[str, Any]:
     """The inputs of one token, apart from caches."""
-    return {
+    values = {
         "input_ids": np.array([[token]], np.int64),
         "attention_mask": np.ones((1, total), np.int64),
         "position_ids": np.array([[total - 1]], np.int64),
     }
+    return {name: value for name, value in values.items() if name in names}
 
 
 def ours(file: Path, capacity: int) -> tuple[Callable[[], None], Callable[[int, int], int]]:
     """A reset, and a function that takes a token and gives the next one."""
-    model = pf.load(file)
+    model = pf.text.without_mask(pf.load(file))
     worker = pf.Worker(model, carry=pf.text.carry_of(model), carry_capacity=capacity)
-    worker.warmup(given(5, 1))
+    names = [value.name for value in model.inputs]
+    worker.warmup(given(5, 1, names))
 
     def step(token: int, total: int) -> int:
-        return int(worker.schedule(given(token, total)).peek_output("logits").numpy()[0, -1].argmax())
+        return int(worker.schedule(given(token, total, names)).peek_output("logits").numpy()[0, -1].argmax())
 
     return worker.reset, step
 
 
-def theirs(file: Path) -> tuple[Callable[[], None], Callable[[int, int], int]]:
-    """The same of onnxruntime."""
+def theirs(file: Path, head: int, capacity: int) -> tuple[Callable[[], None], Callable[[int, int], int]]:
+    """The same of onnxruntime, for heads of a size. With a `capacity` the caches have as many rows, and the outputs lie
+    where the inputs do.
+    """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-    names = [value.name for value in session.get_outputs()]
+    names = [value.name for value in session.get_inputs() if not value.name.startswith("past")]
     caches = [value for value in session.get_inputs() if value.name.startswith("past")]
+    outputs = {value.name: value.name.replace("past_key_values", "present") for value in caches}
     past: dict[str, Any] = {}
 
     def reset() -> None:
         for value in caches:
-            empty = np.zeros((1, value.shape[1], 0, value.shape[3]), np.float32)
+            empty = np.zeros((1, value.shape[1], capacity, head), np.float32)
             past[value.name] = onnxruntime.OrtValue.ortvalue_from_numpy(empty)
 
     def step(token: int, total: int) -> int:
-        fed = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in given(token, total).items()}
-        logits, *kept = session.run_with_ort_values(names, fed | past)
-        past.update(zip(past, kept, strict=True))
+        binding = session.io_binding()
+        for name, array in given(token, total, names).items():
+            binding.bind_cpu_input(name, array)
+        binding.bind_output("logits")
+        for name, value in past.items():
+            binding.bind_ortvalue_input(name, value)
+            if capacity:
+                binding.bind_ortvalue_output(outputs[name], value)
+            else:
+                binding.bind_output(outputs[name])
+        session.run_with_iobinding(binding)
+        logits, *kept = binding.get_outputs()
+        if not capacity:
+            past.update(zip(past, kept, strict=True))
         return int(logits.numpy()[0, -1].argmax())
 
     return reset, step
@@ -147,7 +178,10 @@ def main(names: Annotated[list[str] | None, typer.Argument()] = None, rounds: in
             continue
         with tempfile.TemporaryDirectory() as folder:
             file = write(case, Path(folder))
-            sides = ours(file, case.tokens + 8), theirs(file)
+            decoder, capacity = case.decoder, case.tokens + 8
+            shared = capacity if isinstance(decoder, Grouped) else 0
+            head = decoder.head if isinstance(decoder, Grouped) else decoder.head_size
+            sides = ours(file, capacity), theirs(file, head, shared)
             size = pf.load(file).parameter_count
             texts = [generation(one, case.tokens)[0] for one in sides]  # plans are made, and both are warm
             pairs = [[generation(one, case.tokens)[1] for one in sides] for _ in range(rounds)]

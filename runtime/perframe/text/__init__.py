@@ -2,6 +2,7 @@
 
 from perframe.text.generation import Generation, generate
 from perframe.text.names import carry_of
+from perframe.text.padding import without_mask
 from perframe.text.tokenizer import Characters, Coder, Tokenizer
 
-__all__ = ["Characters", "Coder", "Generation", "Tokenizer", "carry_of", "generate"]
+__all__ = ["Characters", "Coder", "Generation", "Tokenizer", "carry_of", "generate", "without_mask"]

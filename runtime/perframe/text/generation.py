@@ -17,8 +17,9 @@ from perframe.host import next_frame
 from perframe.importers.loading import load
 from perframe.importers.shipped import resolved
 from perframe.ir import Model
-from perframe.tensor import BackendType
-from perframe.text.names import DecoderNames, names_of
+from perframe.tensor import BackendType, DataType
+from perframe.text.names import DecoderNames, empty_caches, names_of
+from perframe.text.padding import without_mask
 from perframe.text.sampling import IDS, NOISE, NOW, SEEN, TokenChoice, model_of, noise_for
 from perframe.text.tokenizer import Coder, Message, Pieces, Tokenizer, coder_in
 
@@ -145,7 +146,7 @@ class Generation:
         if self._steps is not None or self.done:
             raise InputError("a generation can be iterated once: call generate() again")
         self._budget_ms, self._left = budget_ms, budget_ms or 0.0
-        self._worker.reset()
+        self._worker.reset(empty_caches(self._worker.model, self._names))
         self._steps = self._all_steps()
         return self._steps
 
@@ -210,7 +211,7 @@ class Generation:
                 "next token are (1, length, tokens)"
             )
         count = logits.shape[2]
-        chooser = self._chooser = self._chooser or self._made_chooser(count)
+        chooser = self._chooser = self._chooser or self._made_chooser(count, logits.dtype)
         given: dict[str, Any] = {"logits": logits}
         if choice.repeats:
             given[IDS] = np.array([self.tokens[-1:] or self._prompt[-1:]], np.int64)
@@ -224,11 +225,11 @@ class Generation:
             yield from self._next_frame()
         return int(request.result().item())
 
-    def _made_chooser(self, count: int) -> Worker:
+    def _made_chooser(self, count: int, dtype: DataType) -> Worker:
         """Return a worker that chooses a token, beside the model's own."""
         worker, choice = self._worker, self._choice
         carry = {NOW: SEEN} if choice.repeats else {}
-        made = Worker(model_of(choice, count), worker.backend_type, worker.ctx, carry=carry)
+        made = Worker(model_of(choice, count, dtype), worker.backend_type, worker.ctx, carry=carry)
         if choice.repeats:
             seen = np.zeros((1, count), np.float32)
             seen[0, self._prompt] = 1
@@ -293,7 +294,7 @@ def _worker(source: Worker | Model | str | Path, backend: BackendName, ctx: Any)
                 "carry=pf.text.carry_of(model)"
             )
         return source, False
-    model = source if isinstance(source, Model) else load(_file(source))
+    model = without_mask(source if isinstance(source, Model) else load(_file(source)))
     return Worker(model, backend, ctx, carry=names_of(model).carry), True
 
 

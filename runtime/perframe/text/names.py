@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from perframe.errors import InputError
 from perframe.ir import Model, Value
+from perframe.tensor import Array
 
 IDS = ("input_ids", "decoder_input_ids", "tokens")
 MASKS = ("attention_mask", "decoder_attention_mask")
+LENGTH = -2  # the axis of a cache that counts tokens
 POSITIONS = ("position_ids", "decoder_position_ids", "cache_position")
 _NEW = ("present_key_values", "present", "new")  # how names of outputs begin, and those of the inputs that take them
 _OLD = ("past_key_values", "past", "old")
@@ -52,6 +56,20 @@ def carry_of(model: Model) -> dict[str, str]:
     inputs = {value.name for value in model.inputs}
     found = {value.name: _source(value, inputs) for value in model.outputs}
     return {output: source for output, source in found.items() if source}
+
+
+def empty_caches(model: Model, names: DecoderNames) -> dict[str, Array]:
+    """Return empty caches for one text, for the inputs whose number of cached tokens is open."""
+    inputs, made = {value.name: value for value in model.inputs}, {value.name: value for value in model.outputs}
+    found = {}
+    for output, source in names.carry.items():
+        given, shape = inputs[source], made[output].spec.shape
+        if given.shape is None or shape is None or len(given.shape) != 4 or isinstance(given.shape[LENGTH], int):
+            continue
+        batch, (_, heads, _, size) = given.shape[0], shape
+        if isinstance(heads, int) and isinstance(size, int) and (batch == 1 or not isinstance(batch, int)):
+            found[source] = np.zeros((1, heads, 0, size), given.dtype.numpy)
+    return found
 
 
 def _source(output: Value, inputs: set[str]) -> str:

@@ -10,6 +10,7 @@ import perframe.functional as F
 from perframe.errors import InputError
 from perframe.functional.graph import FunctionalGraph
 from perframe.ir import Model
+from perframe.tensor import DataType
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,13 @@ IDS = "ids"  # the last token
 NOISE = "noise"  # numbers from 0 to 1, one for each token that may be drawn
 
 
-def model_of(choice: TokenChoice, tokens: int) -> Model:
+def model_of(choice: TokenChoice, tokens: int, dtype: DataType = DataType.FLOAT32) -> Model:
     """Return the model that chooses among `tokens` tokens. Its inputs are logits (1, length, tokens), the last token
     (1, 1) where repetition counts, and noise (1, top_k) where tokens are drawn; its output is the chosen token.
     """
     graph = FunctionalGraph("choice of a token")
-    logits = graph.add_input("float32", (1, "length", tokens), "logits")
-    scores = F.select(logits, 1, -1)
+    logits = graph.add_input(dtype, (1, "length", tokens), "logits")
+    scores = F.type(F.select(logits, 1, -1), "float32")
     if choice.repeats:
         ids, seen = graph.add_input("int64", (1, 1), IDS), graph.add_input("float32", (1, tokens), SEEN)
         marked = F.scatter(seen, 1, ids, 1.0)
