@@ -1,6 +1,6 @@
-"""A cache is made longer, and TensorScatter writes new rows into the room: where they fill it, both become a Concat.
+"""New rows that TensorScatter writes into the room behind a cache are joined to the cache, if they fill the room.
 
-GroupQueryAttention extends its caches so, since each text of its batch may have a length of its own.
+GroupQueryAttention appends so: each text of a batch may have a length of its own.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def _join(model: Model, root: Layer, longer: Layer, cache: Value, rows: Value, b
     before, after = pad_amounts(len(old), amounts, axes)
     room = [new[axis] if at == axis else 0 for at in range(len(old))]
     if None in (old[axis], new[axis]) or any(before) or after != room:
-        return "the new rows may not fill the room"
+        return "it is not known that the new rows fill the room"
     if places is None or any(dim_of(place) != old[axis] for place in places.flat):
-        return "the new rows may not begin where the old ones end"
+        return "it is not known that the new rows begin where the old ones end"
     model.replace(root, Layer("Concat", root.name, [cache, rows], root.outputs, {"axis": axis}))
     return 1
