@@ -71,7 +71,7 @@ test-arm64: .venv/.dev ## the CPU's tests on an emulated arm64 processor, as roo
 
 test-guarded: .venv/.dev ## the CPU's tests of layers, and mutated models, with values between pages that may not be touched
 	PERFRAME_GUARD=behind PERFRAME_BACKENDS=cpu $(BIN)/pytest -n $(JOBS) tests/layers tests/fuzz $(ARGS)
-	PERFRAME_GUARD=before PERFRAME_BACKENDS=cpu $(BIN)/pytest -n $(JOBS) tests/layers $(ARGS)
+	PERFRAME_GUARD=before PERFRAME_BACKENDS=cpu $(BIN)/pytest --quick -n $(JOBS) tests/layers $(ARGS)
 
 fuzz: .venv/.dev ## mutated models, and what becomes of them; N=100000 SEED=1 ARGS="--backend gpu_pixel --save FOLDER"
 	$(BIN)/python -m tests.fuzz --count $(or $(N),10000) --seed $(or $(SEED),0) --jobs $(JOBS) $(ARGS)
