@@ -145,3 +145,27 @@ def test_dims_without_sizes(batch: int, tokens: int, backend: str, backend_conte
     (wanted,) = expected_by_onnxruntime(proto, feeds)
     made = pf.run(proto, feeds, backend=backend, ctx=backend_context)["y0"]
     np.testing.assert_allclose(made, wanted, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("activation", ["none", "silu", "swish"])
+@pytest.mark.parametrize("tokens, bias, past", [(1, True, True), (2, False, True), (7, True, False), (3, False, False)])
+def test_causal_conv(activation: str, tokens: int, bias: bool, past: bool, backend: str, backend_context: Any) -> None:
+    inputs = [draw(2, 5, tokens), draw(5, 1, 4), draw(5) if bias else None, draw(2, 5, 3) if past else None]
+    attributes = {"activation": activation, "ndim": 1}
+    check(
+        *(backend, backend_context, "CausalConvWithState", inputs, attributes),
+        outputs=2,
+        tolerance=1e-4,
+        native=True,
+    )
+
+
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+def test_linear_attention(rule: str, backend: str, backend_context: Any) -> None:
+    tokens, queries, heads, size = 5, 4, 2, 8
+    decay = -np.abs(draw(2, tokens, heads)) if "gated" in rule else None
+    beta = np.abs(draw(2, tokens, heads)) if "delta" in rule else None
+    inputs = [draw(2, tokens, queries * size), 0.2 * draw(2, tokens, heads * size), draw(2, tokens, heads * size)]
+    inputs = [*inputs, draw(2, heads, size, size), decay, beta]
+    attributes = {"q_num_heads": queries, "kv_num_heads": heads, "update_rule": rule, "scale": 0.3}
+    check(*(backend, backend_context, "LinearAttention", inputs, attributes), outputs=2, tolerance=1e-3, native=True)

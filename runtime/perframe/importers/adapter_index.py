@@ -17,7 +17,10 @@ ADAPTERS = {
         "com.microsoft::NhwcFusedConv com.microsoft::Pad com.microsoft::QuickGelu com.microsoft::TransposeMatMul "
         "com.microsoft::Trilu com.microsoft::Unique"
     ),
-    "contrib_attention": "com.microsoft::Attention com.microsoft::MultiHeadAttention com.microsoft::RotaryEmbedding",
+    "contrib_attention": (
+        "com.microsoft::Attention com.microsoft::CausalConvWithState com.microsoft::LinearAttention "
+        "com.microsoft::MultiHeadAttention com.microsoft::RotaryEmbedding"
+    ),
     "contrib_cache": "com.microsoft::GroupQueryAttention",
     "contrib_norm": (
         "SimplifiedLayerNormalization com.microsoft::EmbedLayerNormalization com.microsoft::GroupNorm "

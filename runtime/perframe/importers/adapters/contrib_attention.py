@@ -200,3 +200,31 @@ def _attention(node: Node) -> list[Node]:
     if chain.wants(1):
         present = chain("Concat", *(chain("Unsqueeze", part, chain.ints(0)) for part in (key, value)), axis=0)
     return chain.done(heads_last(chain, result, widths[2]), present)
+
+
+@adapter(f"{MICROSOFT}CausalConvWithState")
+def _causal_conv(node: Node) -> list[Node]:
+    """Each channel of (batch, channels, tokens) by itself; the state is the end of what came before."""
+    chain = Chain(node)
+    x, weight, bias, past = chain.inputs(4)
+    chain.refuse("state_window")
+    if chain.get("ndim", 1) != 1:
+        raise NotImplementedError(f"ndim={chain.get('ndim', 1)} is not supported")
+    channels, before = chain.size(weight, 0), chain.size(weight, 2) - 1
+    if past is None:
+        sizes = chain("Concat", chain("Shape", x, start=0, end=2), chain.ints(before), axis=0)
+        past = chain("Expand", chain.number(0, x), sizes)
+    joined = chain("Concat", past, x, axis=2)
+    result = chain("Conv", joined, weight, *([bias] if bias else []), group=channels)
+    if chain.get("activation", "none") != "none":
+        result = chain("Mul", result, chain("Sigmoid", result))
+    count = chain.dims(x, 2)
+    end = chain("Slice", joined, chain("Reshape", count, chain.ints(1)), chain.ints(1 << 62), chain.ints(2))
+    return chain.done(result, end)
+
+
+@adapter(f"{MICROSOFT}LinearAttention")
+def _linear(node: Node) -> list[Node]:
+    """As in ONNX."""
+    chain = Chain(node)
+    return chain.done(*chain.several(2, "LinearAttention", *node.inputs, **node.attributes))
