@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import weakref
 from pathlib import Path
 from typing import Any
@@ -202,6 +203,44 @@ def test_nothing_holds_a_worker_after_its_text() -> None:
     del worker
     collect_garbage()
     assert gone() is None
+
+
+@pytest.mark.parametrize(
+    "file, settings",
+    [
+        ("onnx/model.onnx", {}),
+        ("onnx/model_q4.onnx", {}),
+        ("talk.onnx", {}),
+        ("decoder.onnx", {"model": {"decoder": {"filename": "decoder.onnx"}}}),
+    ],
+)
+def test_a_folder_with_a_model(file: str, settings: Any, tmp_path: Any) -> None:
+    """Of Hugging Face, or of onnxruntime-genai, whose settings name the decoder."""
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    pf.save(adding(), tmp_path / file)
+    (tmp_path / "characters.json").write_text('{"alphabet": "abcdefgh"}', encoding="utf-8")
+    if settings:
+        pf.save(adding(), tmp_path / "encoder.onnx")
+        (tmp_path / "genai_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    expected = list(pf.text.generate(tmp_path, "b", max_tokens=3))
+    assert expected == list(pf.text.generate(adding(), "b", tokenizer=LETTERS, max_tokens=3))
+
+
+def test_a_folder_with_several_models_is_refused(tmp_path: Any) -> None:
+    (tmp_path / "onnx").mkdir()
+    for name in ("model_q4", "model_fp16"):
+        pf.save(adding(), tmp_path / "onnx" / f"{name}.onnx")
+    with pytest.raises(pf.InputError, match=r"several models: .* onnx.model_fp16\.onnx, onnx.model_q4\.onnx"):
+        pf.text.generate(tmp_path, "b", tokenizer=LETTERS)
+
+
+def test_a_tokenizer_beside_the_folder_onnx(tmp_path: Any) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    (tmp_path / "onnx").mkdir()
+    pf.save(adding(), tmp_path / "onnx" / "model_q4.onnx")
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({letter: at for at, letter in enumerate("abcdefgh")}, "a"))
+    made.save(str(tmp_path / "tokenizer.json"))
+    assert list(pf.text.generate(tmp_path / "onnx" / "model_q4.onnx", "b", max_tokens=2))
 
 
 def test_wrong_input(tmp_path: Path) -> None:

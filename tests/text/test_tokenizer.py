@@ -36,6 +36,8 @@ def test_words_and_ends(tmp_path: Path) -> None:
     assert coder.encode("hello world") == [4, 5]
     assert coder.decode([4, 5, 1]) == "hello world"
     assert coder.ends == [1]
+    (tmp_path / "genai_config.json").write_text('{"model": {"eos_token_id": [2, 3]}}', encoding="utf-8")
+    assert pf.text.Tokenizer(tmp_path).ends == [2, 3]
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [1, 8]}', encoding="utf-8")
     assert pf.text.Tokenizer(tmp_path / "tokenizer.json").ends == [1, 8]
 

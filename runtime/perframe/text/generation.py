@@ -21,7 +21,7 @@ from perframe.tensor import BackendType, DataType
 from perframe.text.names import DecoderNames, empty_caches, names_of
 from perframe.text.padding import without_mask
 from perframe.text.sampling import IDS, NOISE, NOW, SEEN, TokenChoice, model_of, noise_for
-from perframe.text.tokenizer import Coder, Message, Pieces, Tokenizer, coder_in
+from perframe.text.tokenizer import Coder, Message, Pieces, Tokenizer, coder_in, genai_settings
 
 BUDGET_MS = 4.0  # of a frame, unless the caller says
 LEAST_MS = 0.05  # of a frame's budget: with less, nothing begins in this frame
@@ -299,16 +299,32 @@ def _worker(source: Worker | Model | str | Path, backend: BackendName, ctx: Any)
 
 
 def _file(source: str | Path) -> str | Path:
-    """Return the file of a model: the source, or the file in this folder."""
+    """Return the file of a model: the source, or the one in this folder. Raises MissingFileError, and InputError if it
+    could be one of several.
+    """
     folder = Path(source)
     if not folder.is_dir():
         return source
-    names = ("model.onnx", "decoder_with_past_model.onnx", "onnx/model.onnx", "onnx/decoder_with_past_model.onnx")
-    found = [folder / name for name in names if (folder / name).is_file()]
-    found += sorted(file for file in folder.iterdir() if file.suffix in (".onnx", ".perframe"))
-    if not found:
+    decoder = genai_settings(folder).get("decoder")
+    named = [str(decoder["filename"])] if isinstance(decoder, dict) and "filename" in decoder else []
+    names = (
+        *named,
+        "model.onnx",
+        "decoder_with_past_model.onnx",
+        "onnx/model.onnx",
+        "onnx/decoder_with_past_model.onnx",
+    )
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    others = [file for place in (folder, folder / "onnx") if place.is_dir() for file in sorted(place.iterdir())]
+    models = [file for file in others if file.suffix in (".onnx", ".perframe")]
+    if not models:
         raise MissingFileError(f"{folder} has no model: looked for {', '.join(names)}, *.onnx and *.perframe")
-    return found[0]
+    if len(models) > 1:
+        listed = ", ".join(str(file.relative_to(folder)) for file in models)
+        raise InputError(f"{folder} has several models: give the file of one: {listed}")
+    return models[0]
 
 
 def _coder(given: Coder | str | Path | None, source: Any) -> Coder:

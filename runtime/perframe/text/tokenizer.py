@@ -79,7 +79,8 @@ class Tokenizer:
             raise ModelError(f"{file} is not a tokenizer: {error}") from error
         self._config = _settings(file.with_name("tokenizer_config.json"))
         self._template = file.with_name("chat_template.jinja")
-        self.ends = self._end_tokens(_settings(file.with_name("generation_config.json")))
+        generation = _settings(file.with_name("generation_config.json"))
+        self.ends = self._end_tokens({**genai_settings(file.parent), **generation})
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text, with those that the file adds at its ends."""
@@ -134,9 +135,20 @@ class Tokenizer:
 
 
 def coder_in(folder: Path) -> Coder:
-    """Return the tokenizer whose file lies in a folder: characters.json, or else tokenizer.json."""
+    """Return the tokenizer whose file lies in a folder: characters.json, or else tokenizer.json. That of a folder named
+    onnx may lie beside the folder, as on Hugging Face.
+    """
     characters = folder / "characters.json"
-    return Characters.read(characters) if characters.is_file() else Tokenizer(folder)
+    if characters.is_file():
+        return Characters.read(characters)
+    is_beside = folder.name == "onnx" and not (folder / "tokenizer.json").is_file()
+    return Tokenizer(folder.parent if is_beside else folder)
+
+
+def genai_settings(folder: Path) -> Mapping[str, Any]:
+    """Return what onnxruntime-genai's genai_config.json says of the model in a folder; nothing if there is no file."""
+    found = _settings(folder / "genai_config.json").get("model")
+    return found if isinstance(found, dict) else {}
 
 
 def _settings(file: Path) -> dict[str, Any]:
