@@ -56,9 +56,8 @@ def _llama(width: int, layers: int, heads: int, words: int) -> Decoder:
 
 
 def _grouped(width: int, layers: int, heads: int, bits: int) -> Grouped:
-    return Grouped(
-        "grouped", bits, vocabulary=8000, width=width, layers=layers, heads=heads, groups=heads // 2, inner=3 * width
-    )
+    sizes = {"vocabulary": 8000, "width": width, "layers": layers, "heads": heads, "groups": heads // 2}
+    return Grouped("grouped", bits, accuracy=4, inner=3 * width, **sizes)  # 4 is what onnxruntime-genai writes
 
 
 CASES = (

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = tuple(f"tests/layers/test_{family}.py" for family in ("conv_kernels", "matmul", "packed", "pool", "quantized"))
+TESTS = tuple(
+    f"tests/layers/test_{family}.py"
+    for family in ("conv_kernels", "matmul", "packed", "pool", "quantized", "rounded_products")
+)
 
 
 @pytest.mark.slow

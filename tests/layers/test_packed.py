@@ -25,7 +25,7 @@ ROWS = [(1,), (3,), (2, 3), (4,), (5,), (17,), (0,), (1, 1), (40,)]  # the dims 
 
 
 def matmul_n_bits(
-    depth: int, columns: int, block: int, bits: int = 4, zeros: bool = False, bias: bool = False
+    depth: int, columns: int, block: int, bits: int = 4, zeros: bool = False, bias: bool = False, accuracy: int = 0
 ) -> ModelProto:
     """A model of one MatMulNBits."""
     draw = np.random.default_rng(depth)
@@ -39,7 +39,7 @@ def matmul_n_bits(
     if bias:
         constants["b"] = draw.random(columns).astype(np.float32)
     names = ["x", "w", "s", "z" if zeros else "", "", "b" if bias else ""]
-    attributes = {"bits": bits, "block_size": block, "K": depth, "N": columns}
+    attributes = {"bits": bits, "block_size": block, "K": depth, "N": columns, "accuracy_level": accuracy}
     made = helper.make_graph(
         [helper.make_node("MatMulNBits", names, ["y"], "node", domain="com.microsoft", **attributes)],
         "small",

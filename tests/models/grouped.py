@@ -27,6 +27,7 @@ class Grouped:
     window: int = -1
     windowed: bool = False
     tied: bool = False
+    accuracy: int = 0  # of products with small weights: 4 lets onnxruntime round the other factor to 8 bits
     vocabulary: int = 96
     width: int = 64
     layers: int = 2
@@ -87,7 +88,7 @@ class _Writer:
         if decoder.bits == 32:
             return self("MatMul", [x, self.constant(f"{name}.weight", values.astype(decoder.dtype))], name)
         codes, scales = self.small(name, values.T)
-        sizes = {"K": depth, "N": columns, "bits": 4, "block_size": BLOCK, "accuracy_level": 0}
+        sizes = {"K": depth, "N": columns, "bits": 4, "block_size": BLOCK, "accuracy_level": decoder.accuracy}
         return self("MatMulNBits", [x, codes, scales], name, **sizes)
 
     def small(self, name: str, rows: NDArray[Any]) -> tuple[str, str]:

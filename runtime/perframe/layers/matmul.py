@@ -56,7 +56,13 @@ def _turned(shape: Sequence[Dim], turns: int) -> tuple[Dim, ...]:
 
 @layer()
 def MatMul(
-    a: PartialTensor, b: PartialTensor, bias: PartialTensor | None = None, *, transA: Flag = 0, transB: Flag = 0
+    a: PartialTensor,
+    b: PartialTensor,
+    bias: PartialTensor | None = None,
+    *,
+    transA: Flag = 0,
+    transB: Flag = 0,
+    rounds: Flag = 0,
 ) -> PartialTensor:
     if a.shape is None or b.shape is None:
         return a.with_shape(None)
@@ -70,7 +76,10 @@ def MatMul(
 
 
 @MatMul.form
-def _matmul(inputs: Sequence[Known | None], outputs: Sequence[Known], *, transA: int = 0, transB: int = 0) -> Product:
+def _matmul(
+    inputs: Sequence[Known | None], outputs: Sequence[Known], *, transA: int = 0, transB: int = 0, rounds: int = 0
+) -> Product:
+    """`rounds` is for packed weights alone (layers/packed.py)."""
     a, b, bias = inputs
     assert a is not None and b is not None
     left = (1, *a.shape) if len(a.shape) == 1 else tuple(a.shape)

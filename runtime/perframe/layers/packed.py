@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.errors import InferenceError
-from perframe.ir.attributes import Positive
+from perframe.ir.attributes import Flag, Positive
 from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, layer
 from perframe.ir.form import Bounded, Counted
@@ -51,9 +51,13 @@ class _PackedWeights:
 
 @dataclass(frozen=True)
 class PackedProduct(_PackedWeights, Counted):
-    """(rows, depth) by packed weights, plus a bias for each column."""
+    """(rows, depth) by packed weights, plus a bias for each column.
+
+    With `rounds`, a kernel may round rows to 8 bits: it divides each block of a row by the largest element in it.
+    """
 
     rows: int
+    rounds: bool
 
     @property
     def operations(self) -> int:
@@ -145,6 +149,7 @@ def PackedMatMul(
     columns: Positive,
     bits: Positive,
     block: Positive,
+    rounds: Flag = 0,
 ) -> PartialTensor:
     _check_weights(words, scales, zeros, depth, columns, bits, block)
     _check("bias", bias, (columns,), DataType.FLOAT32)
@@ -157,11 +162,18 @@ def PackedMatMul(
 
 @PackedMatMul.form
 def _product(
-    inputs: Sequence[Known | None], outputs: Sequence[Known], *, depth: int, columns: int, bits: int, block: int
+    inputs: Sequence[Known | None],
+    outputs: Sequence[Known],
+    *,
+    depth: int,
+    columns: int,
+    bits: int,
+    block: int,
+    rounds: int,
 ) -> PackedProduct:
     x = inputs[0]
     assert x is not None
-    return PackedProduct(columns, depth, bits, min(block, depth), math.prod(x.shape[:-1]))
+    return PackedProduct(columns, depth, bits, min(block, depth), math.prod(x.shape[:-1]), bool(rounds))
 
 
 @layer()

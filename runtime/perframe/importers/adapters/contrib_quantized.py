@@ -15,6 +15,8 @@ from perframe.importers.onnx_node import Node, constant
 from perframe.ir import Value
 from perframe.tensor import DataType
 
+EIGHT_BITS = 4  # the accuracy_level that lets a product round its left operand to 8 bits
+
 
 def _real(chain: Chain, x: Value | None, scale: Value | None, zero: Value | None, **attributes: Any) -> Value:
     """Add nodes that turn a quantized value into floats."""
@@ -180,7 +182,8 @@ def _mat_mul_n_bits(node: Node) -> list[Node]:
     is_whole = zero is None or zero.dtype == np.uint8
     if in_order and is_whole and scale.dtype == chain.spec(a).dtype.numpy:
         weights = _in_blocks(chain, codes, scale, zero, bits, block)
-        return chain.done(chain.sum(chain("MatMul", a, chain("Transpose", weights, perm=[1, 0])), bias))
+        turned, rounds = chain("Transpose", weights, perm=[1, 0]), int(chain.get("accuracy_level", 0) == EIGHT_BITS)
+        return chain.done(chain.sum(chain("MatMul", a, turned, rounds=rounds), bias))
     given = middle if zero is None else zero.astype(np.float32)[:, block_of]
     real = (codes.astype(np.float32) - given) * scale.astype(np.float32)[:, block_of]
     right = chain.number(np.ascontiguousarray(real.T), a)

@@ -166,7 +166,8 @@ def _rewrite(model: Model, layer: Layer, made: _Packed) -> str | None:
             return "its addend does not have a constant for each column"
         row = np.ascontiguousarray(np.broadcast_to(values.reshape(-1), columns))
         bias = model.add_constant(f"{layer.name}/bias", row)
-    layer.op, layer.attributes = "PackedMatMul", dict(made.attributes)
+    rounds = int(layer.op == "MatMul" and layer.rounds)
+    layer.op, layer.attributes = "PackedMatMul", {**made.attributes, "rounds": rounds}
     optional = [zeros] if bias is None else [zeros, bias]
     layer.inputs = [layer.input(0), words, scales, *([] if optional == [None] else optional)]
     return None

@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 
 from perframe.backends.cpu.families.gather import index_check, wrapped
-from perframe.backends.cpu.kernels.fields import PACKED, PACKED_TABLE
-from perframe.backends.cpu.kernels.sizes import PACKED_ROWS, ROWS
+from perframe.backends.cpu.kernels.fields import PACKED, PACKED_TABLE, ROUNDED
+from perframe.backends.cpu.kernels.sizes import LANES, PACKED_ROWS, ROWS
 from perframe.backends.cpu.kernels.sizes import PANEL as TILE_COLUMNS
 from perframe.backends.cpu.lowering import gemm
+from perframe.backends.cpu.lowering.byte_product import instructions
 from perframe.backends.cpu.lowering.lowering import sharing, step
+from perframe.backends.cpu.processor import has
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
 from perframe.ir.sizes.size import at_least, at_most
-from perframe.layers.packed import PANEL, PackedProduct, PackedTable, in_panels, unpacked, words_of
+from perframe.layers.packed import PANEL, WORD, PackedProduct, PackedTable, in_panels, unpacked, words_of
 from perframe.tensor import DataType
 
 WIDENS = True  # float16 is computed in float32
@@ -80,7 +82,7 @@ def lower(
     outputs: Sequence[Operand],
     scratch: Scratch,
 ) -> list[NativeStep] | None:
-    """A step for float32: it reads codes for a few rows, and makes panels of floats for more."""
+    """A step for float32: it reads codes for a few rows, or rows of 8 bits, and makes panels of floats for more."""
     if isinstance(form, PackedTable):
         return _lower_table(layer, form, inputs, outputs[0])
     x, words, scales, zeros, bias = inputs
@@ -88,12 +90,16 @@ def lower(
     if x.dtype is not DataType.FLOAT32:
         return None
     ends, keep = gemm.finishing(layer)
-    rows, is_few = form.rows, form.rows <= PACKED_ROWS
-    panels = -(-form.columns // (PANEL if is_few else TILE_COLUMNS))
+    rows, kind, text, first = form.rows, _rounding(form), _text(form, zeros), list[NativeStep]()
+    kernel = "packed.rounded" if kind else "packed" if rows <= PACKED_ROWS else "packed.tiles"
+    if kind:
+        text += f"\nkind = {kind!r}"
+        x = _rounded(layer, form, x, scratch, first)
+    panels = -(-form.columns // (TILE_COLUMNS if kernel == "packed.tiles" else PANEL))
     # weights become floats once for each block of rows
     parts = at_most(-(-4 * thread_count() // panels), -(-rows // (8 * ROWS)))
-    row_block = rows if is_few else -(-rows // at_least(parts, 1))
-    items = panels if is_few else panels * -(-rows // row_block)
+    row_block = rows if kernel == "packed" else -(-rows // at_least(parts, 1))
+    items = panels if kernel == "packed" else panels * -(-rows // row_block)
     nothing = Operand.stored(np.zeros(TILE_COLUMNS, np.float32))
     numbers = PACKED.numbers(
         **ends,
@@ -110,20 +116,41 @@ def lower(
         depth_block=NEAR,
     )
     return [
+        *first,
         step(
             layer,
-            "packed" if is_few else "packed.tiles",
+            kernel,
             PACKED.operands(
                 x=x, words=words, scales=scales, zeros=zeros or words, bias=bias or nothing, out=outputs[0]
             ),
             numbers,
             items,
-            _text(form, zeros),
+            text,
             keep,
             grain=items * gemm.SPLIT_FLOPS // at_least(2 * form.operations, 1),
-            beside=("packed", "packed.tiles"),
-        )
+            beside=() if kind else ("packed", "packed.tiles"),
+        ),
     ]
+
+
+def _rounding(form: PackedProduct) -> str:
+    """The kind of instructions for rows that are rounded; "" if they are not."""
+    if not form.rounds:
+        return ""
+    if "vnni" in instructions():
+        return "vnni"
+    has_pairs = LANES > 4 and has("avx512bw" if LANES == 16 else "avx2")
+    return "pairs" if has_pairs and form.bits == 4 else ""
+
+
+def _rounded(layer: LayerLike, form: PackedProduct, x: Operand, scratch: Scratch, steps: list[NativeStep]) -> Operand:
+    """Add the step that rounds rows to 8 bits, and return them."""
+    length = form.words * WORD // form.bits
+    made = scratch((form.rows, length + 8 * form.blocks), DataType.UINT8)
+    numbers = ROUNDED.numbers(depth=form.depth, block=form.block, blocks=form.blocks, words_each=form.words)
+    text, grain = f"bits = {form.bits}", sharing(form.rows, 4 * form.rows * form.depth)
+    steps.append(step(layer, "rounding", ROUNDED.operands(x=x, out=made), numbers, form.rows, text, grain=grain))
+    return made
 
 
 def _text(form: PackedProduct | PackedTable, zeros: Operand | None) -> str:

@@ -98,6 +98,7 @@ PACKED = Fields(
     "limits finish parameters rows columns depth block words_each blocks zero_words has_bias panels row_block"
     " depth_block",
 )
+ROUNDED = Fields("x out", "depth block blocks words_each")  # from rows of floats to those of rounded_tile.py
 PACKED_TABLE = Fields("words scales zeros indices out", "error is_short size depth block words_each blocks zero_words")
 MOVE = Fields("x out", "x_offset out_offset rank")  # then the shape, and the strides of x and of out
 REDUCE = Fields("x out", "kept_rank reduced_rank")  # then shape and strides of the kept dims, and of the reduced ones

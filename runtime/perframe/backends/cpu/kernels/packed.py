@@ -14,7 +14,8 @@ from perframe.backends.cpu.kernels.gather import find, read_indices
 from perframe.backends.cpu.kernels.inlining import inline, spliced
 from perframe.backends.cpu.kernels.memory import floats, int32s, int64s
 from perframe.backends.cpu.kernels.packed_tile import multiplier, unpacker
-from perframe.backends.cpu.kernels.sizes import LANES, PACKED_PANEL, PANEL, ROWS
+from perframe.backends.cpu.kernels.rounded_tile import rounded_multiplier
+from perframe.backends.cpu.kernels.sizes import LANES, PACKED_PANEL, PACKED_ROWS, PANEL, ROWS
 from perframe.backends.cpu.kernels.tile import RightPanel, Sums, TileResult, multiply_tile, one_run
 from perframe.backends.cpu.kernels.vector import (
     add,
@@ -40,37 +41,64 @@ def _finish(n, numbers, out, rows, columns):
 
 
 def build(bits: int, has_zeros: bool) -> Any:
-    """out = finish(clip(x w + bias)) for up to PACKED_ROWS rows. Items are panels of PACKED_PANEL columns."""
+    """out = finish(clip(x w + bias)), for few rows."""
     multiply = multiplier(bits, has_zeros)
+
+    @inline
+    def product(n, row, rows, words, scales, zeros, sums):
+        depth = n[field.depth]
+        multiply(rows, n[field.x] + row * depth * 4, depth, depth, n[field.block], words, scales, zeros, sums)
+
+    return _few_rows(product)
+
+
+def rounded(bits: int, has_zeros: bool, kind: str) -> Any:
+    """The same for rows that rounding.py has made, few or many."""
+    multiply, each = rounded_multiplier(bits, has_zeros, kind), 32 // bits
+
+    @inline
+    def product(n, row, rows, words, scales, zeros, sums):
+        length, blocks = n[field.words_each] * each, n[field.blocks]
+        sums_at, pitch = length + 4 * blocks, length + 8 * blocks
+        x, depth, block = n[field.x] + row * pitch, n[field.depth], n[field.block]
+        multiply(rows, x, pitch, length, sums_at, depth, block, words, scales, zeros, sums)
+
+    return _few_rows(product)
+
+
+def _few_rows(product: Any) -> Any:
+    """Items are (rows, panels of PACKED_PANEL columns)."""
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
-        rows, columns, depth, limits = n[field.rows], n[field.columns], n[field.depth], floats(n[field.limits])
+        rows, columns, limits = n[field.rows], n[field.columns], floats(n[field.limits])
         words, blocks, zero_words = n[field.words_each], n[field.blocks], n[field.zero_words]
+        panels, row_block = n[field.panels], n[field.row_block]
         sums, finish_numbers = stack_square(), stack_numbers()
         low, high = splat(limits[0]), splat(limits[1])
-        for panel in range(begin, end):
-            first = panel * PACKED_PANEL
-            multiply(
-                rows,
-                n[field.x],
-                depth,
-                depth,
-                n[field.block],
-                n[field.words] + first * words * 4,
-                n[field.scales] + first * blocks * 4,
-                n[field.zeros] + first * zero_words * 4,
-                sums,
-            )
+        for index in range(begin, end):
+            first, r0 = index % panels * PACKED_PANEL, index // panels * row_block
             count = min(PACKED_PANEL, columns - first)
-            for row in range(rows):
-                for c in range(0, count, LANES):
-                    value = load(sums, row * PACKED_PANEL + c)
-                    if n[field.has_bias]:
-                        value = add(value, load_first(n[field.bias], first + c, count - c))
-                    value = at_most(at_least(value, low), high)
-                    store_first(value, n[field.out], row * columns + first + c, count - c)
-            _finish(n, finish_numbers, n[field.out] + first * 4, rows, count)
+            for begin_row in range(r0, min(rows, r0 + row_block), PACKED_ROWS):
+                some = min(PACKED_ROWS, rows - begin_row, r0 + row_block - begin_row)
+                product(
+                    n,
+                    begin_row,
+                    some,
+                    n[field.words] + first * words * 4,
+                    n[field.scales] + first * blocks * 4,
+                    n[field.zeros] + first * zero_words * 4,
+                    sums,
+                )
+                out = n[field.out] + (begin_row * columns + first) * 4
+                for row in range(some):
+                    for c in range(0, count, LANES):
+                        value = load(sums, row * PACKED_PANEL + c)
+                        if n[field.has_bias]:
+                            value = add(value, load_first(n[field.bias], first + c, count - c))
+                        value = at_most(at_least(value, low), high)
+                        store_first(value, out, row * columns + c, count - c)
+                _finish(n, finish_numbers, out, some, count)
 
     return kernel
 

@@ -29,7 +29,7 @@ VECTORS = PACKED_PANEL // LANES
 SUMS = 8  # that run side by side, so that each waits for no other
 
 
-class _Codes(Emitter):
+class Codes(Emitter):
     """Reads codes of `bits` bits. The addresses of words, scales and zero points are those of a vector of columns."""
 
     def __init__(self, bits: int, has_zeros: bool) -> None:
@@ -82,7 +82,7 @@ class _Codes(Emitter):
         return self.builder.add(begin, self.builder.and_(self.builder.sub(end, begin), number(-self.each)))
 
 
-class _Rows(_Codes):
+class _Rows(Codes):
     """Emits the product of a few rows with one panel."""
 
     def __init__(self, rows: int, bits: int, has_zeros: bool) -> None:
@@ -155,7 +155,7 @@ class _Rows(_Codes):
         return loop(self.builder, "rest", end, [begin, *running], add_one)[1:]
 
 
-class _Unpack(_Codes):
+class _Unpack(Codes):
     """Emits the function that writes the weights of a vector of columns, with rows `width` apart."""
 
     def emit(self, builder: Any, arguments: Sequence[Any]) -> None:
