@@ -53,7 +53,7 @@ def build(bits: int, has_zeros: bool) -> Any:
 
 
 def rounded(bits: int, has_zeros: bool, kind: str) -> Any:
-    """The same for rows that rounding.py has made, few or many."""
+    """Return the same kernel for rows that rounding.py has made, few or many."""
     multiply, each = rounded_multiplier(bits, has_zeros, kind), 32 // bits
 
     @inline
