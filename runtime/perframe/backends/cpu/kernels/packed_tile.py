@@ -240,17 +240,24 @@ def multiplier(bits: int, has_zeros: bool) -> Any:
         sums: Any,
     ) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            values, done = as_arguments(builder, args[1:], _ROWS), builder.append_basic_block("packed_done")
-            cases = builder.switch(args[0], done)
-            for count in range(1, PACKED_ROWS + 1):
-                case = builder.append_basic_block(f"packed_{count}")
-                cases.add_case(number(count), case)
-                builder.position_at_end(case)
-                builder.call(case_of(count)(builder.module), values)
-                builder.branch(done)
-            builder.position_at_end(done)
+            call_by_rows(builder, args[0], as_arguments(builder, args[1:], _ROWS), case_of)
             return context.get_dummy_value()
 
         return types.void(types.int64, *numba_kinds(_ROWS)), codegen
 
     return multiply
+
+
+def call_by_rows(
+    builder: Any, rows: Any, values: Sequence[Any], case_of: Callable[[int], Callable[[Any], Any]]
+) -> None:
+    """Call the function for a number of rows, from 1 to PACKED_ROWS. `case_of` gives what makes it in a module."""
+    done = builder.append_basic_block("rows_done")
+    cases = builder.switch(rows, done)
+    for count in range(1, PACKED_ROWS + 1):
+        case = builder.append_basic_block(f"rows_{count}")
+        cases.add_case(number(count), case)
+        builder.position_at_end(case)
+        builder.call(case_of(count)(builder.module), values)
+        builder.branch(done)
+    builder.position_at_end(done)

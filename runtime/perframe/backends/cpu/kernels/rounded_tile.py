@@ -10,7 +10,7 @@ With weights of 4 bits, the even ones of eight bytes come before the odd ones, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -18,8 +18,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from perframe.backends.cpu.kernels.emit import POINTER, as_arguments, function_of, loop, numba_kinds, number
-from perframe.backends.cpu.kernels.packed_tile import VECTORS, Codes
-from perframe.backends.cpu.kernels.sizes import LANES, PACKED_ROWS
+from perframe.backends.cpu.kernels.packed_tile import VECTORS, Codes, call_by_rows
+from perframe.backends.cpu.kernels.sizes import LANES
 from perframe.backends.cpu.kernels.vector import F32, I32, I64, VECTOR, declare, multiply_add_of, splat_of, store_at
 from perframe.backends.cpu.kernels.whole_vector import INTS
 
@@ -126,6 +126,10 @@ def rounded_multiplier(bits: int, has_zeros: bool, kind: str) -> Any:
     products of up to PACKED_ROWS rounded rows with a panel, row after row.
     """
 
+    def case_of(rows: int) -> Callable[[Any], Any]:
+        name = f"perframe_rounded_{rows}_{bits}_{int(has_zeros)}_{kind}"
+        return lambda module: function_of(module, name, _ROWS, _Rounded(rows, bits, has_zeros, kind).emit)
+
     @intrinsic
     def multiply(
         typing: Any,
@@ -142,17 +146,7 @@ def rounded_multiplier(bits: int, has_zeros: bool, kind: str) -> Any:
         sums: Any,
     ) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            values, done = as_arguments(builder, args[1:], _ROWS), builder.append_basic_block("rounded_done")
-            cases = builder.switch(args[0], done)
-            for count in range(1, PACKED_ROWS + 1):
-                case = builder.append_basic_block(f"rounded_{count}")
-                cases.add_case(number(count), case)
-                builder.position_at_end(case)
-                name = f"perframe_rounded_{count}_{bits}_{int(has_zeros)}_{kind}"
-                emit = _Rounded(count, bits, has_zeros, kind).emit
-                builder.call(function_of(builder.module, name, _ROWS, emit), values)
-                builder.branch(done)
-            builder.position_at_end(done)
+            call_by_rows(builder, args[0], as_arguments(builder, args[1:], _ROWS), case_of)
             return context.get_dummy_value()
 
         return types.void(types.int64, *numba_kinds(_ROWS)), codegen
