@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -102,6 +103,32 @@ def test_caches_grow_without_a_mask(decoder: tuple[Grouped, Any], backend: str, 
                     planner.Planner, "__init__", lambda self, *given: (planned.append(1), init(self, *given))[1]
                 )
         assert not planned
+
+
+def test_the_first_tokens_need_few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run waits for the trace that serves all later lengths: a plan for its own length is of use once."""
+    made = DECODERS["plain"]
+    model = pf.text.without_mask(pf.load(made.proto()))
+    planned, init = list[int](), planner.Planner.__init__
+
+    def counted(self: Any, *given: Any) -> None:
+        planned.extend([1] * (threading.current_thread() is threading.main_thread()))  # jobs trace beside it
+        init(self, *given)
+
+    for budget in (None, 4.0):
+        with pf.Worker(model, carry=pf.text.carry_of(model)) as worker:
+            worker.reset(dict(made.caches()))
+            monkeypatch.setattr(planner.Planner, "__init__", counted)
+            for ids in (PROMPT, *[[7]] * 30):
+                if budget is None:
+                    worker.schedule(np.array([ids]))
+                else:
+                    list(worker.schedule_iterable({"input_ids": np.array([ids])}, budget_ms=budget))
+                worker.peek_output("logits").numpy()
+        assert 1 <= len(planned) <= 6
+        planned.clear()
+        monkeypatch.undo()
+        model = pf.text.without_mask(pf.load(made.proto()))  # workers share templates
 
 
 def test_small_weights_stay_small() -> None:

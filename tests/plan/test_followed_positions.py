@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import perframe as pf
-from perframe.execution import planned_part
-from perframe.plan import planner
+from perframe.plan import planner, tracing
 from perframe.testing.checks import trace
 from small import load, node
 
@@ -71,7 +70,7 @@ def test_a_cache_that_grows_is_traced_although_no_shape_comes_twice(monkeypatch:
         (part,) = worker.parts.planned_parts()
         assert part._templates is not None
         traced = []
-        monkeypatch.setattr(planned_part, "trace_later", lambda trace, in_job: traced.append(trace))
+        monkeypatch.setattr(tracing, "trace_later", lambda trace, in_job: traced.append(trace))
         monkeypatch.setattr(planner.Plan, "is_costly", True)
         monkeypatch.setattr(planner.Plan, "is_provisional", False)
         for past in range(3, 8):

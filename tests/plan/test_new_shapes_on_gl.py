@@ -13,8 +13,7 @@ import perframe as pf
 from garbage import collect_garbage
 from perframe import functional as F
 from perframe.backends.gl.program import sequence
-from perframe.execution import planned_part
-from perframe.plan import planner
+from perframe.plan import planner, tracing
 from perframe.plan.refit import FittedPlan
 from perframe.testing.checks import trace
 from small import load, node
@@ -198,7 +197,7 @@ def test_a_trace_waits_for_a_second_shape(backend: str, monkeypatch: pytest.Monk
     """Most models have open dims and always see one shape: a trace would take time from their frames for nothing."""
     with pf.Worker(network(), backend) as worker:
         begun: list[Any] = []
-        monkeypatch.setattr(planned_part, "trace_later", lambda trace, in_job: begun.append(trace))
+        monkeypatch.setattr(tracing, "trace_later", lambda trace, in_job: begun.append(trace))
         for _ in range(3):
             worker.schedule(values(1, 3, 32, 32))
         assert not begun

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -72,3 +73,23 @@ def test_it_pauses_while_a_frame_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     before = len(waited)
     progress.at("c")
     assert len(waited) == before + 1
+
+
+@pytest.mark.parametrize("ends", ["found", "failed", "late"])
+def test_a_wait_ends_with_the_trace_or_its_time(ends: str, jobs: Jobs) -> None:
+    own, found = Tracing(), list[int]()
+
+    def trace() -> None:
+        if ends == "failed":
+            raise ValueError
+        found.append(1)
+
+    assert not list(own.wait(lambda: None, 10))  # none is under way
+    own.begin(trace, jobs.append)
+    steps = 0
+    for _ in own.wait(lambda: found or None, 0.05 if ends == "late" else 10):
+        steps += 1
+        if steps == 3 and ends != "late":
+            with suppress(ValueError):
+                jobs.pop()()
+    assert steps > 3 if ends == "late" else steps == 3

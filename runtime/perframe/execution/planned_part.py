@@ -27,12 +27,13 @@ from perframe.plan.constants import ConstantPool, MissingConstant
 from perframe.plan.plan import NO_TARGETS, Plan, Target
 from perframe.plan.planner import Planner
 from perframe.plan.refit import templates_of
-from perframe.plan.tracing import Tracing, trace_later
+from perframe.plan.tracing import Tracing
 from perframe.safety.collection import uncollected
 from perframe.tensor import Array, Storage, Tensor
 
 log = logging.getLogger("perframe")
 MANY_PLANS = 4  # made one after the other: no trace waits any longer for a measured run
+WORTH_PLANS = 8  # a run waits for a trace for as long as this many plans take
 NO_VALUES: Mapping[Value, Array] = MappingProxyType({})
 
 
@@ -107,8 +108,7 @@ class PlannedPart:
 
     def _drop_new(self) -> None:
         """Drop the last plan if it never ran, with the constants that are its alone."""
-        last = self._plans.last
-        if last is not None and not last.has_begun:
+        if (last := self._plans.last) is not None and not last.has_begun:
             self._plans.drop_last()
             if last.constants is not None or not self._plans:
                 self._constants.free_after(last.constants or 0)
@@ -126,8 +126,7 @@ class PlannedPart:
         """Replace arrays by tensors with copies of their values, if there is a plan for them: a run begins later, and
         the caller may change the arrays.
         """
-        plan = self._plans.get(self._key(values)[0])
-        if plan is not None:
+        if (plan := self._plans.get(self._key(values)[0])) is not None:
             plan.hold(values)
 
     def planner(self, values: Values, backend: Backend | None = None, constants: ConstantPool | None = None) -> Planner:
@@ -173,11 +172,14 @@ class PlannedPart:
         """Make the plan for these inputs if there is none, layer by layer, and yield the name of each layer. On a GPU
         that compiles programs and uploads weights.
         """
-        key, shapes, decisive = self._key(values)
-        machine = self._machine
+        machine, (key, shapes, decisive) = self._machine, self._key(values)
+        sizes = self._sizes(shapes, decisive.values())
+        self._begin_tracing(self.latest_plan)
+        for _ in self._awaiting(key, sizes):
+            yield self._tracing.layer
         if machine.backend is machine.host:  # a plan for the CPU takes no time worth dividing
             return
-        if key in self._plans or self._fitted(key, self._sizes(shapes, decisive.values())) is not None:
+        if key in self._plans or self._fitted(key, sizes) is not None:
             return
         planner = self._planner(shapes, machine.backend, machine.host, self._constants, decisive)
         try:
@@ -189,7 +191,7 @@ class PlannedPart:
         if key in self._plans:  # a run between two steps has made one
             planner.made.release()
         else:
-            self._keep(key, planner.made, self._sizes(shapes, decisive.values()))
+            self._keep(key, planner.made, sizes)
 
     def _key(self, values: Values) -> tuple[Any, Shapes, Mapping[Value, Array]]:
         """Return the key of the plan for these inputs, their shapes, and the inputs that decide shapes."""
@@ -206,14 +208,20 @@ class PlannedPart:
     def _plan_for(self, values: Values) -> Plan:
         key, shapes, decisive = self._key(values)
         plan = self._plans.get(key)
-        if self._to_trace is not None and (planned := plan or self.latest_plan) is not None:
-            self._begin_tracing(planned)  # for a new shape too: a cache that grows never has the same one again
+        self._begin_tracing(plan or self.latest_plan)  # for a new shape too: a cache that grows never has it again
         if plan is not None:
             if plan is not self._plans.last:
                 self._plans.use(key, plan)
             return plan
         sizes = self._sizes(shapes, decisive.values())
+        for _ in self._awaiting(key, sizes):
+            pass
         return self._fitted(key, sizes) or self._keep(key, self._made(shapes, decisive), sizes)
+
+    def _awaiting(self, key: Any, sizes: Shapes | None) -> Iterator[None]:
+        """Wait for a template that a job is making, if a state grows: no later run has the shapes of this one."""
+        if self._grown and (last := self.latest_plan) is not None and key not in self._plans:
+            yield from self._tracing.wait(lambda: self._fitted(key, sizes), WORTH_PLANS * last.nanoseconds / 1e9)
 
     def _fitted(self, key: Any, sizes: Shapes | None) -> Plan | None:
         """Return the plan of a template, or None if no template serves these sizes."""
@@ -249,19 +257,19 @@ class PlannedPart:
         """Evict all plans: the next run takes a template's plan, or is planned again."""
         self._plans.evict_all()
 
-    def _begin_tracing(self, plan: Plan) -> None:
+    def _begin_tracing(self, plan: Plan | None) -> None:
         """Begin to trace in a job, if planning took long compared with a run."""
         shapes, templates = self._to_trace, self._templates
-        if shapes is None or templates is None or not templates.is_open:
-            self._to_trace = None
-        elif plan.is_provisional:  # the compilers need the cores
+        if shapes is None or plan is None or plan.is_provisional:  # its compilers need the cores
             return
-        elif self._made_plans < 2 and not self._machine.backend.traces_early:
-            return  # a trace takes time from the frames, and no other shape may ever come
+        if templates is None or not templates.is_open:
+            self._to_trace = None
+        elif self._made_plans < 2 and (self._grown or not self._machine.backend.traces_early):
+            return  # no other shape may ever come; and states that grow begin without rows, unlike later
         elif plan.is_costly and not templates.is_tracing and (self._made_plans >= MANY_PLANS or not plan.is_busy):
             self._to_trace = None
             templates.put_missing(self._constants, self._machine.backend)
-            trace_later(partial(self._trace_in_job, shapes), self._machine.in_job)  # for other workers too
+            self._tracing.begin(partial(self._trace_in_job, shapes), self._machine.in_job)  # for other workers too
 
     def _trace_in_job(self, shapes: Shapes) -> None:
         try:
@@ -282,16 +290,9 @@ class PlannedPart:
             self.trace(shapes)
 
     def trace(self, shapes: Shapes) -> None:
-        """Make templates from shapes like these, so that other sizes need no planning. Raises the error of a layer that
-        cannot be followed.
-        """
-        if self._templates is None:
-            return
-
-        def newer_wait() -> bool:
-            return self._to_trace is not None
-
-        if not self._templates.trace(shapes, self._followed, self._tracing, newer_wait):
+        """Make templates from shapes like these. Raises the error of a layer that cannot be followed to other sizes."""
+        templates, tracing = self._templates, self._tracing
+        if templates and not templates.trace(shapes, self._followed, tracing, lambda: self._to_trace is not None):
             self._to_trace = shapes  # once the next run has put the constants there
 
     @uncollected()
@@ -368,13 +369,11 @@ class PlannedPart:
 
     @property
     def latest_sizes(self) -> Shapes | None:
-        """The sizes of the last run: the input shapes, and behind them the numbers that decide shapes; None if these
-        cannot be followed.
+        """The input shapes of the last run, and behind them the numbers that decide shapes; None if these cannot be
+        followed.
         """
-        plan = self.latest_plan
-        return self._sizes(
-            () if plan is None else plan.input_shapes, [x for x in self.decisive.values() if x is not None]
-        )
+        shapes = () if self.latest_plan is None else self.latest_plan.input_shapes
+        return self._sizes(shapes, [x for x in self.decisive.values() if x is not None])
 
     def report(self, repeats: int) -> list[StepReport]:
         """The steps of the plan that ran last, each timed in `repeats` more runs. No run is under way."""

@@ -6,11 +6,14 @@ import atexit
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from time import perf_counter, sleep
 from typing import Any
 
 from perframe.tensor.background import Work
+
+POLL = 0.0005  # seconds
 
 
 class TracingEndedError(Exception):
@@ -24,14 +27,40 @@ class Tracing:
 
     def __init__(self) -> None:
         self.layer = ""
-        self._work = Work()
+        self._work, self._is_awaited = Work(), False
+        self._process = 0  # in which a trace is under way, or waits for others
+
+    def begin(self, trace: Callable[[], None], in_job: Callable[[Callable[[], None]], Any]) -> None:
+        """Run a trace later (see `trace_later`), for which `wait` waits."""
+
+        def run() -> None:
+            try:
+                trace()
+            finally:
+                self._process = 0
+
+        self._process = os.getpid()
+        trace_later(run, in_job)
 
     def at(self, layer: str) -> None:
-        """Note the current layer, and let frames go first."""
+        """Note the current layer, and let frames go first, unless one waits for the trace."""
         self.layer = layer
         if Tracing.is_over:
             raise TracingEndedError
-        self._work.give_way()
+        if not self._is_awaited:
+            self._work.give_way()
+
+    def wait(self, find: Callable[[], Any], seconds: float) -> Iterator[None]:
+        """Wait until `find` returns what a trace makes, for these seconds at most and while one is under way. Yields
+        after each short sleep.
+        """
+        end, self._is_awaited = perf_counter() + seconds, True
+        try:
+            while self._process == os.getpid() and perf_counter() < end and find() is None:
+                sleep(POLL)
+                yield
+        finally:
+            self._is_awaited = False
 
 
 @cache
