@@ -156,6 +156,29 @@ def rest(g: Drawing) -> Any:
     return g("GatherElements", x, places, axis=-1) if g.chance(0.5) else g("Neg", values)
 
 
+def cached_attention(g: Drawing) -> Any:
+    """Attention with a cache, whose new rows come behind the old ones: so many follows from shapes, or is a number."""
+    if g.special:  # onnxruntime skips what a window hides, and 0 * NaN is NaN
+        raise Refused
+    (heads, groups), size = g.one((2, 1), (4, 2), (2, 2)), g.one(8, 16)
+    past, tokens = g.one(1, 3, 4), g.one(1, 2, 5)
+    x = g.input(g.normal(1, tokens, 4))  # heads have a fixed size
+    q, k, v = (g("MatMul", x, g.constant(g.normal(4, count * size))) for count in (heads, groups, groups))
+    caches = [g.input(g.normal(1, groups, past, size)) for _ in "kv"]
+    if g.chance(0.7):
+        rows, new = (g("Gather", g("Shape", x), g.ints(at)) for x, at in ((caches[0], 2), (q, 1)))
+        total = g("Add", rows, new)
+    else:
+        total = g.ints(past + tokens)
+    last = g("Cast", g("Sub", total, g.ints(1)), to=TensorProto.INT32)
+    whole = g("Reshape", g("Cast", total, to=TensorProto.INT32), g.ints())
+    settings = {"num_heads": heads, "kv_num_heads": groups, "local_window_size": g.one(-1, -1, 2)}
+    given = [q, k, v, *caches, last, whole]
+    y, keys, _ = g("GroupQueryAttention", *given, count=3, domain=MICROSOFT, **settings)
+    return g("ReduceSum", keys, g.ints(2)) if g.chance(0.2) else y
+
+
 RARE: tuple[Block, ...] = (
     *(byte_products, linear_operators, foreign, new_norms, other_floats, other_floats, counted, scan, rest, rest),
+    *(cached_attention, cached_attention),
 )
