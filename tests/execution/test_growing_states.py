@@ -131,20 +131,21 @@ def test_the_room_doubles(backend: str) -> None:
         assert len([size for size in sizes if size < 0]) <= 7
 
 
-def test_a_capacity_is_a_limit(backend: str) -> None:
-    with pf.Worker(cache(1, 2, 4), backend, carry={"present": "past"}, carry_capacity={"past": 4}) as worker:
-        past = random(1, 2, 0, 4)
+@pytest.mark.parametrize("size", [4, 5], ids=["in place", "copied on GPUs"])
+def test_a_capacity_is_a_limit(size: int, backend: str) -> None:
+    with pf.Worker(cache(1, 2, size), backend, carry={"present": "past"}, carry_capacity={"past": 4}) as worker:
+        past = random(1, 2, 0, size)
         for _ in range(4):
-            x = random(1, 2, 1, 4)
+            x = random(1, 2, 1, size)
             _, past = expected(x, past, 2)
             worker.schedule(x)
         for _ in range(2):
             with pytest.raises(pf.InputError, match=r"'past' would have 5 rows, and carry_capacity allows 4"):
-                worker.schedule(random(1, 2, 1, 4))
+                worker.schedule(random(1, 2, 1, size))
             np.testing.assert_allclose(worker.state().numpy(), past, rtol=1e-5, atol=1e-6)
         worker.reset()
         worker.schedule(x)
-        assert worker.state().shape == (1, 2, 1, 4)
+        assert worker.state().shape == (1, 2, 1, size)
 
 
 def test_wrong_capacities_are_refused() -> None:

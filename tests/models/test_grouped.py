@@ -97,7 +97,8 @@ def test_caches_grow_without_a_mask(decoder: tuple[Grouped, Any], backend: str, 
             ids = [token]
             if not made.half:
                 assert int(logits[0, -1].argmax()) == token
-            trace(worker)
+            (part,) = trace(worker)
+            assert len(part.latest_plan.extended) == growing
             if step == 16:
                 monkeypatch.setattr(
                     planner.Planner, "__init__", lambda self, *given: (planned.append(1), init(self, *given))[1]

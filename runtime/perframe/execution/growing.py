@@ -78,6 +78,7 @@ class GrowingState(State):
         last = self._accepted
         if last is None or not isinstance(value, Tensor) or value.shape[1:] != last[1:]:
             super().check(value)
+        self._check_rows(value.shape[0])
 
     def has_room(self, storage: Storage, rows: int) -> bool:
         """Whether the state lies at the beginning of a storage that has room for these rows."""
@@ -105,11 +106,7 @@ class GrowingState(State):
     def extended(self, output: Tensor, planned: Storage) -> Storage:
         """Return the storage in which the state lies. If it is full, copy the state to a larger one."""
         held, rows = self._read, output.shape[0]
-        if self._capacity is not None and rows > self._capacity:
-            raise InputError(
-                f"the state {self.source!r} would have {rows} rows, and carry_capacity allows {self._capacity}: call "
-                "reset(), or allow more"
-            )
+        self._check_rows(rows)
         if held is not None and held in self._storages and serves(held, planned, output.shape.size):
             return self._note(held, output.shape)
         target = next((one for one in self._unread() if serves(one, planned, output.shape.size)), None)
@@ -119,6 +116,13 @@ class GrowingState(State):
             shape = room // row if row else rows, *output.shape[1:]
             target = planned.like(shape, output.dtype)
         return self._note(self._moved(target), output.shape)
+
+    def _check_rows(self, rows: int) -> None:
+        if self._capacity is not None and rows > self._capacity:
+            raise InputError(
+                f"the state {self.source!r} would have {rows} rows, and carry_capacity allows {self._capacity}: call "
+                "reset(), or allow more"
+            )
 
     def _note(self, storage: Storage, shape: TensorShape) -> Storage:
         """Note the rows for which the storage has room."""

@@ -86,7 +86,9 @@ class _Widening:
 
     def _results(self, layer: Layer) -> Sequence[PartialTensor] | None:
         """What the layer infers from float32; None if it has to keep the file's dtypes."""
-        if layer.declaration.on_host or layer.inner_models or _is_conversion(layer) or self._is_lookup(layer):
+        if layer.declaration.on_host or layer.inner_models or _is_conversion(layer):
+            return None
+        if self._is_lookup(layer) or self._is_cache(layer):
             return None
         truncates = layer.op == "Cast" and not layer.to.is_float
         if truncates or not any(self._is_narrow(value) for value in layer.operands):
@@ -102,6 +104,11 @@ class _Widening:
         """Whether it reads some elements of a constant, which stays small."""
         first = layer.inputs[0] if layer.family == "gather" else None
         return first is not None and first.constant is not None
+
+    def _is_cache(self, layer: Layer) -> bool:
+        """Whether it appends to an input of the model. A state that grows lies in place, in the file's dtype."""
+        first = layer.inputs[0] if layer.declaration.joins and layer.inputs else None
+        return first is not None and first in self._model.inputs and layer.output.is_output
 
     def _fits(self, value: Value, spec: PartialTensor) -> bool:
         before = self._before[value]
