@@ -197,6 +197,7 @@ _HELPERS = {
     "emit",
     "linking",
     "packed_tile",
+    "rounded_tile",
     "vector",
     "whole_vector",
 }  # their functions are parts of kernels
@@ -206,9 +207,16 @@ def kernels() -> Iterator[tuple[str, str]]:
     """(name, text) of all kernels, with some text for each parameter."""
     from perframe.backends.cpu import kernels as package
     from perframe.backends.cpu.kernels.dot_tile import FEATURES
+    from perframe.backends.cpu.kernels.sizes import LANES
     from perframe.backends.cpu.processor import architecture
 
-    texts = {**_TEXTS, "elementwise": list(_formulas())}
+    rounds = architecture() == "x86_64" and LANES > 4
+    texts = {
+        **_TEXTS,
+        "elementwise": list(_formulas()),
+        "packed.rounded": [f"{text}\nkind = 'pairs'" for text in _TEXTS["packed"][:1]] if rounds else [],
+        "rounding": ["bits = 4", "bits = 8"] if rounds else [],
+    }
     if architecture() == "aarch64":
         texts["quantized"] = [f"tile, result = {kind!r}, 'bytes'" for kind in (*FEATURES, "plain")]
     for file in pkgutil.iter_modules(package.__path__):
@@ -220,7 +228,9 @@ def kernels() -> Iterator[tuple[str, str]]:
             if not is_own or name.startswith("_"):
                 continue
             kernel = file.name if name == "build" else f"{file.name}.{name}"
-            given = texts[file.name] if inspect.signature(function).parameters else [""]
+            given = texts.get(kernel, texts.get(file.name)) if inspect.signature(function).parameters else [""]
+            if given is None:
+                raise SystemExit(f"the kernel {kernel} has parameters, and no texts here")
             yield from ((kernel, text) for text in given)
 
 
