@@ -75,7 +75,7 @@ def test_zeros_infinities_and_nan() -> None:
         found = worker.schedule(x).peek_output().numpy()
     assert not found[0].any()
     assert not np.isfinite(found[1]).any() and np.isnan(found[2]).all()
-    assert np.isfinite(found[3]).all()
+    assert np.abs(found[3]).max() < 1e-35
 
 
 def test_other_backends_and_files_keep_floats(backend: str, backend_context: Any, tmp_path: Any) -> None:

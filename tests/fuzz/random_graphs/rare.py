@@ -157,7 +157,7 @@ def rest(g: Drawing) -> Any:
 
 
 def cached_attention(g: Drawing) -> Any:
-    """Attention with a cache, whose new rows come behind the old ones: so many follows from shapes, or is a number."""
+    """Attention with a cache that gets new rows. Its new length follows from shapes, or is a number."""
     if g.special:  # onnxruntime skips what a window hides, and 0 * NaN is NaN
         raise Refused
     (heads, groups), size = g.one((2, 1), (4, 2), (2, 2)), g.one(8, 16)

@@ -16,6 +16,7 @@ from perframe.backends.cpu.kernels.vector import I32, VECTOR, declare, load, mul
 from perframe.backends.cpu.kernels.whole_vector import BYTES, INTS, add_whole, larger_whole, splat_whole, whole_vector
 
 LARGEST_CODE, INFINITE, SIGN_OFF = 127, 0x7F800000, 0x7FFFFFFF  # the last two are bits of floats
+LEAST = 4e-37  # a block without a larger element becomes zeros: 127 divided by it would be infinite
 
 
 @emitted(whole_vector, vector)
@@ -81,8 +82,10 @@ def build(bits: int) -> Any:
                 for k in range(whole, last):
                     most = max(most, int32(float_to_bits(x[k]) & SIGN_OFF))
                 is_finite, total = most < INFINITE, int32(0)
-                scale = bits_to_float(most) / float32(LARGEST_CODE)
-                inverse = float32(LARGEST_CODE) / bits_to_float(most) if is_finite and most > 0 else float32(0)
+                largest, inverse = bits_to_float(most), float32(0)
+                scale = largest / float32(LARGEST_CODE)
+                if is_finite and largest > float32(LEAST):
+                    inverse = float32(LARGEST_CODE) / largest
                 factors, totals = splat(inverse), splat_whole(int32(0))
                 for k in range(first, whole, LANES):
                     codes = _rounded(multiply(load(source, k), factors))
