@@ -72,6 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("quick"):
         collect_ignore.extend(OF_TORCH + OF_THE_ZOO)  # importing the libraries takes longer than most tests
+        # small shaders that run a few times: llvmpipe's optimizations take longer than what they save
+        os.environ.setdefault("GALLIVM_PERF", "nopt")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -92,7 +94,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("slow")
     if config.getoption("quick"):
         items[:], left_out = quick.chosen(items)
-        config.hook.pytest_deselected(items=left_out)
+        if not hasattr(config, "workerinput"):  # a worker's report, which nobody sees, would keep them all alive
+            config.hook.pytest_deselected(items=left_out)
 
 
 @cache
