@@ -53,7 +53,7 @@ OF_TORCH = [
     "layers/test_contrib_models.py",
     "tensor/test_torch_memory.py",
 ]
-OF_THE_ZOO = ["models/test_architectures.py"]
+OF_THE_ZOO = ["models/test_architectures.py", "models/test_decoders.py"]
 SLOW_FIXTURES = {"torch_python", "tensorflow_python", "sklearn_python"}
 collect_ignore = [*(OF_TORCH if WITHOUT_TORCH else []), *(OF_THE_ZOO if WITHOUT_ZOO else [])]
 

@@ -110,6 +110,7 @@ def test_hands_are_followed_through_a_film(backend: str, backend_context: Any, m
     assert sorted(map(sorted, rows)) == [[0], [1]], "each hand has one row, also after it was away"
 
 
+@pytest.mark.slow  # its shaders are many
 @pytest.mark.parametrize("gl_backend", ["gpu_compute", "gpu_pixel"])
 def test_the_ball_and_the_marks_stay_on_the_gpu_too(
     gl_backend: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch

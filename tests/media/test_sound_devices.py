@@ -116,6 +116,7 @@ def test_a_speaker_plays_every_sample(devices: Devices, name: str, rate: int, ch
     assert not sound[begin + len(given) :].any() and begin <= 2 * 256 + rate // 60
 
 
+@pytest.mark.slow  # three seconds by the clock
 def test_sound_of_another_rate_is_converted(devices: Devices) -> None:
     with open_sink("speaker", rate=44_100) as sink:
         assert devices.streams[0].rate == 44_100

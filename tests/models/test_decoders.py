@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+import torch
 
 import perframe as pf
+from models.decoders import DECODERS, VOCABULARY, export
 from perframe.plan import planner
 from perframe.testing.checks import trace
-
-torch = pytest.importorskip("torch", reason="PyTorch makes the decoders")
-pytest.importorskip("transformers", reason="transformers has the decoders")
-
-from models.decoders import DECODERS, VOCABULARY, export  # noqa: E402
 
 TOKENS = 512
 PROMPT = [5, 6, 7, 30, 200]

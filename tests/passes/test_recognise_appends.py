@@ -126,6 +126,7 @@ def test_rows_that_do_not_fit_are_an_error(backend: str, gl_context: Any, rows: 
         worker.schedule(inputs).peek_output("y").numpy()
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_counts_of_rows() -> None:
     width = 10000
     with pf.Worker(pf.load(model(np.zeros((0, width)), width=width))) as worker:
