@@ -5,6 +5,7 @@ PERFRAME_BACKENDS=cpu,gpu_pixel restricts the backends. One that cannot be had h
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -96,6 +97,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:], left_out = quick.chosen(items)
         if not hasattr(config, "workerinput"):  # a worker's report, which nobody sees, would keep them all alive
             config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_collection_finish() -> None:
+    """Leaves the tests themselves out of all later searches for garbage: they are most of a process's objects."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def thawed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No object is frozen, as in a program that doesn't care."""
+    from perframe.safety import collection
+
+    monkeypatch.setattr(collection, "_caller_froze", False)
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +14,6 @@ import perframe as pf
 from garbage import collect_garbage
 from perframe import functional as F
 from perframe.backends.cpu.program.arena import ALIGNMENT
-from perframe.safety import collection
 from perframe.tensor.memory import MEGABYTE, Held, ledger
 from perframe.testing.checks import trace
 
@@ -24,17 +22,13 @@ ROOM = 1 << 40  # bytes: a limit that leaves room for all
 
 
 @pytest.fixture(autouse=True)
-def nothing_else(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what a test makes changes the bytes held: not what earlier tests have dropped, no plans of workers that they
-    keep, and no jobs that trace. Searches for garbage, which a limit makes often, leave the tests themselves out.
+    keep, and no jobs that trace.
     """
     monkeypatch.setenv("PERFRAME_FOLLOW", "0")
     settled()
     monkeypatch.setattr(ledger, "holders", WeakSet[Any]())
-    monkeypatch.setattr(collection, "_caller_froze", True)
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def limit(size: int) -> pf.MemoryLimit:

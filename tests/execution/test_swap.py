@@ -338,6 +338,7 @@ def test_a_dropped_worker_ends_its_swap(backend: str, backend_context: Any) -> N
         swap.result()
 
 
+@pytest.mark.usefixtures("thawed")
 def test_no_frame_searches_the_new_plan_for_garbage(worker: pf.Worker, results: Callable[[int], Any]) -> None:
     output(worker)
     collect_garbage()

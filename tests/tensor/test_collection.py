@@ -15,7 +15,6 @@ import perframe as pf
 from garbage import collect_garbage
 from perframe.errors import ModelError
 from perframe.execution import parts, planned_part
-from perframe.safety import collection
 from perframe.safety.collection import uncollected
 from small import load, node
 
@@ -56,6 +55,7 @@ def test_preparing_and_planning_pause_the_collector(module: Any, name: str, monk
     assert gc.isenabled()
 
 
+@pytest.mark.usefixtures("thawed")
 def test_objects_of_a_block_are_old_and_are_collected() -> None:
     with uncollected():
         made = _Made()
@@ -67,9 +67,9 @@ def test_objects_of_a_block_are_old_and_are_collected() -> None:
     assert gone() is None
 
 
+@pytest.mark.usefixtures("thawed")
 def test_frozen_objects_of_the_caller_stay_frozen_and_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counts, count = list[int](), gc.get_freeze_count
-    monkeypatch.setattr(collection, "_caller_froze", False)
     monkeypatch.setattr(gc, "get_freeze_count", lambda: counts.append(count()) or counts[-1])
     gc.freeze()
     try:
