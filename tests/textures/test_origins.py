@@ -93,6 +93,22 @@ def test_a_framebuffer_made_after_many_uses_is_found(gl_context: Any) -> None:
     np.testing.assert_allclose(values, planes(PICTURE), atol=2e-3)
 
 
+@pytest.mark.parametrize("earlier", [600, 2500, 12_000])
+def test_a_framebuffer_after_many_that_are_gone_is_found(gl_context: Any, earlier: int) -> None:
+    """Drivers count on, so its name is far from the next smaller one."""
+    other = gl_context.texture(SIZE, 4)
+    for _ in range(earlier):
+        gl_context.framebuffer([other]).release()
+    texture = gl_context.texture(SIZE, 4)
+    framebuffer = gl_context.framebuffer([texture])
+    drawn(gl_context, framebuffer)
+    bound = gl_context.framebuffer([other])
+    bound.use()
+    bound.release()  # now none is
+    np.testing.assert_allclose(sampled(gl_context, texture), planes(PICTURE), atol=2e-3)
+    framebuffer.release()
+
+
 def test_a_released_texture_says_nothing_of_the_next_of_its_name(gl_context: Any) -> None:
     texture = gl_context.texture(SIZE, 4)
     framebuffer = gl_context.framebuffer([texture])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from itertools import count
 from numbers import Integral
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,6 +19,7 @@ _READ_FRAMEBUFFER, _READ_BINDING, _DRAW_BINDING = 0x8CA8, 0x8CAA, 0x8CA6
 _COLOR_ATTACHMENT, _DEPTH_ATTACHMENT, _MOST_COLORS = 0x8CE0, 0x8D00, 0x8CDF
 _OBJECT_TYPE, _OBJECT_NAME, _TEXTURE = 0x8CD0, 0x8CD1, 0x1702
 _BLOCK = 512  # names that native code asks for at once
+_OLDEST, _NEWEST = 8192, 2048  # names that are asked for where an application has used more
 
 
 class DrawnTextures:
@@ -78,12 +78,15 @@ class DrawnTextures:
                 gl.glBindFramebuffer(_READ_FRAMEBUFFER, before)
 
     def _framebuffers(self, gl: Any) -> Iterator[int]:
-        """The names of the application's framebuffers. Drivers number them in order: they end with a block of names
-        without one, beyond those that are known.
+        """The names of the application's framebuffers.
+
+        Drivers count upwards, and some take a name again once it is free. So the names end with a block without one,
+        beyond a new name and those that are known. Of an application that makes framebuffers all the time, only the
+        oldest names and the newest ones are asked for.
         """
-        known = max((get(gl, _READ_BINDING), get(gl, _DRAW_BINDING), *gl.own_framebuffers))
-        for index in count():
-            first = 1 + index * _BLOCK
+        last = max(get(gl, _READ_BINDING), get(gl, _DRAW_BINDING), _new_name(gl), *gl.own_framebuffers)
+        for first in range(1, _OLDEST, _BLOCK):
+            index = first // _BLOCK
             if index == len(self._blocks):
                 self._blocks.append(CommandList(gl, {}))
                 for name in range(first, first + _BLOCK):
@@ -94,8 +97,19 @@ class DrawnTextures:
             for name in (first + found).tolist():
                 if name not in gl.own_framebuffers:
                     yield name
-            if not found.size and first + _BLOCK > known:
+            if not found.size and first + _BLOCK > max(last, _NEWEST):
                 return
+        for name in range(max(last - _NEWEST, _OLDEST) + 1, last + 1):
+            if gl.glIsFramebuffer(name) and name not in gl.own_framebuffers:
+                yield name
+
+
+def _new_name(gl: Any) -> int:
+    """A name that no framebuffer has."""
+    name = ctypes.c_uint()
+    gl.glGenFramebuffers(1, ctypes.byref(name))
+    gl.glDeleteFramebuffers(1, ctypes.byref(name))
+    return name.value
 
 
 def _textures(gl: Any, framebuffer: int, points: tuple[int, ...]) -> Iterator[int]:
