@@ -23,6 +23,10 @@ import perframe as pf
         ((1, 3, 6, 8), (1, 3, 5, 9), r": pass a picture resized to 8x6$"),
         ((1, 6, 8, 3), (1, 5, 9, 3), r": pass a picture resized to 8x6$"),
         (("n", 3), (3, 2), r"got \(3, 2\)$"),
+        ((1, 3, "h", "w"), (1, 4, 6, 8), r": pass array\[:, :3\]$"),
+        ((1, "h", "w", 3), (1, 6, 8, 4), r": pass array\[\.\.\., :3\]$"),
+        ((1, 3, 6, 8), (1, 1, 6, 8), r": pass array\.repeat\(3, 1\)$"),
+        ((1, 3, "h", "w"), (1, 2, 6, 8), r"got \(1, 2, 6, 8\)$"),
     ],
 )
 def test_a_wrong_shape_is_answered_with_the_right_array(wanted: Any, got: Any, hint: str) -> None:
@@ -40,6 +44,21 @@ def test_an_input_is_made_in_a_shape_that_the_model_takes() -> None:
         for wrong in ((2, 4), (3,), (2, 3, 1)):
             with pytest.raises(pf.InputError, match="cannot have the shape"):
                 worker.empty_input(shape=wrong)
+        for no_shape in ((-1, 3), (2.5, 3), ("n", 3), 3):
+            with pytest.raises(pf.InputError, match="a shape is a tuple of whole numbers"):
+                worker.empty_input(shape=no_shape)  # type: ignore[arg-type]
+        with pytest.raises(pf.InputError, match=r"pass the shape by name: shape=\(2, 3\)"):
+            worker.empty_input((2, 3))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("how", "given"), [("by position", np.zeros(3)), ("in the dict", {"x": np.zeros(3)})])
+def test_an_input_is_given_once(how: str, given: Any) -> None:
+    graph = pf.FunctionalGraph()
+    x, y = graph.add_input("float64", (3,), "x"), graph.add_input("float64", (3,), "y")
+    with pf.Worker(graph.compile(z=x + y)) as worker:
+        with pytest.raises(pf.InputError, match=rf"'x' is given twice: {how} and as a keyword"):
+            worker.schedule(given, x=np.ones(3), y=np.ones(3))
+        assert (worker.schedule(given, y=np.ones(3)).peek_output().numpy() == 1).all()
 
 
 def test_compare_takes_the_only_input_without_its_name() -> None:

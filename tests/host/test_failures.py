@@ -213,7 +213,9 @@ def test_a_failure_names_the_users_line_and_a_traceback_begins_there(caplog: pyt
 
     class Late(Script):
         def start(self) -> None:
-            self.run = self.app.schedule(pf.Worker("digits"), np.zeros(3, np.float32), budget_ms=2)
+            worker = pf.Worker("digits")
+            self.run = self.app.schedule(worker, np.zeros((1, 1, 28, 28), np.float32), budget_ms=2)
+            worker.release()
 
     with blank_app() as app:
         app.add(Wrong())

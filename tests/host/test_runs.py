@@ -177,11 +177,32 @@ def test_wrong_use(app: App, worker: Any, options: dict[str, Any]) -> None:
 
 def test_an_error_of_a_run_names_it(app: App) -> None:
     model = graph([node("Relu", "x", "y")], {"x": [2, 3]})
-    with pf.Worker(model) as worker:
-        app.schedule(worker, np.zeros((2, 4), np.float32))
-        with pytest.raises(InputError, match="x") as caught:
-            app.loop_once()
+    worker = pf.Worker(model)
+    app.schedule(worker, np.zeros((2, 3), np.float32))
+    worker.release()
+    with pytest.raises(pf.ClosedError) as caught:
+        app.loop_once()
     assert any("run of small" in note for note in caught.value.__notes__)
+
+
+def test_inputs_that_do_not_fit_are_an_error_at_once_and_cancel_nothing(app: App) -> None:
+    model = graph([node("Relu", "x", "y")], {"x": [2, 3]})
+    with pf.Worker(model) as worker:
+        first = app.schedule(worker, np.ones((2, 3), np.float32))
+        with pytest.raises(InputError, match=r"'x' has the shape \(2, 3\), and got \(2, 4\)"):
+            app.schedule(worker, np.zeros((2, 4), np.float32))
+        for _ in range(5):
+            app.loop_once()
+        assert first.result() is worker and worker.peek_output().numpy().all()
+
+
+def test_a_model_may_have_no_inputs_left(app: App) -> None:
+    model = graph([node("Identity", "x", "y")], {"x": [2, 3]})
+    with pf.Worker(model, carry={"y": "x"}) as worker:
+        runs = app.schedule(worker), app.schedule(worker, [], policy="queue")
+        for _ in range(10):
+            app.loop_once()
+        assert all(run.result() is worker for run in runs)
 
 
 def test_real_workers_with_real_costs(app: App, backend: str, backend_context: Any) -> None:
@@ -192,7 +213,7 @@ def test_real_workers_with_real_costs(app: App, backend: str, backend_context: A
     x = random(1, 3, 40, 50)
     want = pf.run(model, {"x": x})["y"]
     with pf.Worker(model, backend, backend_context) as worker:
-        for budget_ms in (0, 0.5, 100):
+        for budget_ms in (0, 0.5, 10_000):  # the last is enough on a busy machine, too
             run = app.schedule(worker, x, budget_ms=budget_ms)
             frames = 0
             while not run.done:

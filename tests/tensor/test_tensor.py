@@ -61,8 +61,11 @@ def test_empty_gets_memory_when_it_is_needed() -> None:
     assert not tensor.is_pinned
     tensor.upload(np.full((2, 3), 7, np.int32))
     assert tensor.is_pinned and (tensor.download_to_array() == 7).all()
-    with pytest.raises(pf.InputError, match="negative"):
-        pf.Tensor.empty((2, -1))
+    for shape in ((2, -1), 3, ("n", 3), (2.5,)):
+        with pytest.raises(
+            pf.InputError, match=r"a shape is a tuple of whole numbers of at least 0, as \(1, 3, 4, 4\)"
+        ):
+            pf.Tensor.empty(shape)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("array", [np.zeros((3, 2), np.float32), np.zeros((2, 3), np.float64), np.zeros(6, np.float32)])

@@ -283,3 +283,9 @@ def test_wrong_input(tmp_path: Path) -> None:
         pf.text.generate(tmp_path / "model.onnx", "b")
     with pytest.raises(pf.InputError, match="has a character twice"):
         pf.text.Characters("abca")
+
+
+def test_a_character_that_the_alphabet_lacks_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    letters = pf.text.Characters("abc")
+    assert letters.encode("aXbXY") == [0, 1] and letters.encode("Xc") == [2]
+    assert [record.message for record in caplog.records] == ["the alphabet lacks 'X', 'Y': dropped from the text"]

@@ -120,14 +120,17 @@ def test_a_released_texture_says_nothing_of_the_next_of_its_name(gl_context: Any
         np.testing.assert_allclose(sampled(gl_context, given), planes(PICTURE), atol=1e-6)
 
 
-def test_converter_upload_makes_a_picture(gl_context: Any) -> None:
+def test_converter_upload_makes_a_picture(gl_context: Any, caplog: pytest.LogCaptureFixture) -> None:
     texture = gl_context.texture(SIZE, 4)
     framebuffer = gl_context.framebuffer([texture])  # to look at it, say
     converter = pf.TextureConverter(gl_context)
     converter.upload(PICTURE, texture)
-    values = converter.to_tensor(texture, pf.Tensor.empty(SHAPE)).download_to_array()
-    np.testing.assert_allclose(values, planes(PICTURE), atol=1e-6)
+    for _ in range(3):
+        values = converter.to_tensor(texture, pf.Tensor.empty(SHAPE)).download_to_array()
+        np.testing.assert_allclose(values, planes(PICTURE), atol=1e-6)
     framebuffer.release()
+    (said,) = [record.message for record in caplog.records if "coord_origin" in record.message]
+    assert "attached to a framebuffer" in said, "GL may have drawn into it since"
 
 
 def test_a_region_counts_from_the_top_of_what_was_drawn(gl_context: Any) -> None:

@@ -95,7 +95,8 @@ class Command(PlainHelp, TyperCommand):
             if "unexpected extra argument" in str(getattr(error, "message", "")):
                 options = [(param.opts[0], getattr(param, "metavar", None)) for param in self.params]
                 listed = ", ".join(f"{name} {value}" for name, value in options if value and name[:2] == "--")
-                error.message = f"{error.message}; options with values are {listed}"  # type: ignore[attr-defined]
+                if listed:
+                    error.message = f"{error.message}; options with values are {listed}"  # type: ignore[attr-defined]
             raise
 
 

@@ -17,6 +17,7 @@ from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.plan.plan import LEAST_LENT
 from perframe.safety.wording import counted
 from perframe.tensor import Array, DataType, Tensor, TensorShape
+from perframe.tensor.dtypes import check_shape
 from perframe.tensor.exchange import converted
 
 Given = Tensor | ArrayLike
@@ -65,8 +66,12 @@ class Inputs:
 
     def concrete(self, name: str | int, shape: tuple[int, ...] | None) -> tuple[Value, TensorShape]:
         """Return an input and the shape of its values, which `shape` gives where dims are open. Raises InputError."""
+        if isinstance(name, (tuple, list)):
+            raise InputError(f"the first argument names an input; pass the shape by name: shape={tuple(name)}")
         value = self.value(name)
         dims = shape if shape is not None else value.shape
+        if shape is not None:
+            check_shape(shape)
         wanted = DynamicTensorShape(dims or ())
         if dims is None or not wanted.is_static:
             raise InputError(f"input {value} has open dims: pass its shape, as in shape=(1, 3, 360, 640)")
@@ -87,6 +92,8 @@ class Inputs:
     def gather(self, positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
         """Return the checked inputs of one run by name."""
         given, named = self._kept.copy(), positional[0] if len(positional) == 1 else None
+        if keywords and positional:
+            self._check_once(positional, keywords)
         if type(named) is dict or (type(named) is not np.ndarray and isinstance(named, Mapping)):  # a frame waits
             if named.keys() <= self._known:
                 given.update(named)
@@ -118,6 +125,14 @@ class Inputs:
         if all([checked[name] is value for name, value in zip(self.names, values, strict=True)]):
             self._kinds, self._shapes = kinds, shapes
         return checked
+
+    def _check_once(self, positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+        """Raise InputError for an input that is given as a keyword and also in another way."""
+        others = positional[0] if isinstance(positional[0], Mapping) else self.names[: len(positional)]
+        twice = [name for name in keywords if name in others]
+        if twice:
+            how = "in the dict" if isinstance(positional[0], Mapping) else "by position"
+            raise InputError(f"{self._model}: input {twice[0]!r} is given twice: {how} and as a keyword")
 
     def _are_like(self, shapes: Sequence[Any]) -> bool:
         """Whether inputs of these shapes pass the checks that the last inputs passed. False means: check them all."""
@@ -205,6 +220,10 @@ def _reshaping(wanted: DynamicTensorShape, got: tuple[int, ...]) -> str:
         resized = [wanted[axis] if axis in (down, across) else size for axis, size in enumerate(got)]
         if isinstance(height, int) and isinstance(width, int) and wanted.accepts(resized):  # type: ignore[arg-type]
             return f"a picture resized to {width}x{height}"
+        channels = 1 if down == 2 else 3
+        if wanted[channels] == 3 and wanted.accepts([3 if axis == channels else size for axis, size in enumerate(got)]):
+            colors = "array[:, :3]" if channels == 1 else "array[..., :3]"  # without the alpha of RGBA
+            return {1: f"array.repeat(3, {channels})", 4: colors}.get(got[channels], "")
     return ""
 
 

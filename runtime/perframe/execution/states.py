@@ -112,6 +112,10 @@ class States:
     def reset(self, given: Any) -> None:
         """Begin with these values, and with zeros where none is given. A single state may be given without a dict."""
         if given is not None and not isinstance(given, Mapping):
+            if not self._states:
+                raise InputError(
+                    f"{self._model.name} has no states: pf.Worker(model, carry={{output: input}}) makes some"
+                )
             if len(self._states) != 1:
                 raise InputError(
                     f"{self._model.name} has {len(self._states)} states: reset({{name: array}}) names them"

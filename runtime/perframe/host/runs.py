@@ -81,13 +81,17 @@ class Run(Task[Any]):
 
     def take_inputs(self) -> None:
         """Let the worker take the inputs now: the run may begin in a later frame, when the caller has filled its arrays
-        again. If it refuses them, the run fails when it begins.
+        again. Raises InputError for inputs that do not fit; with any other error, the run fails when it begins.
         """
         inputs, self._inputs = self._inputs, None
         budget_ms = math.inf if current_frame().waits else self.budget_ms
+        is_none = isinstance(inputs, list) and not inputs
         try:
-            given = inputs if isinstance(inputs, tuple) else (inputs,)
+            given = inputs if isinstance(inputs, tuple) else () if is_none else (inputs,)
             self._steps = self.worker.schedule_iterable(*given, budget_ms=budget_ms)
+        except InputError:
+            self.cancel()
+            raise
         except Exception as error:
             self._refusal = error
 
@@ -130,11 +134,11 @@ class RunList(TaskList[Run]):
         if others and policy == "skip":
             run.cancel()
             return
+        run.take_inputs()
         if policy == "newest":
             for other in others:
                 if not other.has_begun:
                     other.cancel()
-        run.take_inputs()
         self.add(run)
 
     def current(self) -> list[Run]:

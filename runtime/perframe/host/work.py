@@ -89,7 +89,7 @@ class TaskControls(ABC):
     def schedule(
         self,
         worker: RunsInSlices,
-        inputs: Any,
+        inputs: Any = (),
         budget_ms: float = 4.0,
         *,
         policy: Policy = "newest",
@@ -102,9 +102,10 @@ class TaskControls(ABC):
         """Run a worker over as many frames as it needs, `budget_ms` milliseconds in each: after `late_update` and
         before `render`.
 
-        `inputs` is what `worker.schedule` takes: an array or tensor, a dict by name, or a tuple by position. Arrays are
-        copied in this call. A tensor is read during the run: do not overwrite it before the run is done. Layers advance
-        within the milliseconds by measured costs, and a layer that does not fit is divided.
+        `inputs` is what `worker.schedule` takes: an array or tensor, a dict by name, or a tuple by position. Those that
+        do not fit raise InputError. Arrays are copied in this call. A tensor is read during the run: do not overwrite
+        it before the run is done. Layers advance within the milliseconds by measured costs, and a layer that does not
+        fit is divided.
 
         A worker has one run at a time. If another is asked for meanwhile, `policy` decides: "newest" lets it replace a
         waiting run, "queue" lets all wait, "skip" drops it. A run that is dropped, or that is not done `deadline_ms`

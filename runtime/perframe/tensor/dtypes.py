@@ -6,6 +6,7 @@ import enum
 import functools
 import math
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,12 @@ def _data_type(dtype: Any) -> DataType:
 def _whole(dim: Any) -> int:
     """Return a dim as an int, or a symbolic size unchanged."""
     return +dim if isinstance(dim, int) else int(dim)
+
+
+def check_shape(shape: Any) -> None:
+    """Raise InputError for what is no shape of a caller's: a tuple or list of whole numbers of at least 0."""
+    if not isinstance(shape, (tuple, list)) or not all(isinstance(dim, Integral) and int(dim) >= 0 for dim in shape):
+        raise InputError(f"a shape is a tuple of whole numbers of at least 0, as (1, 3, 4, 4), and got {shape!r}")
 
 
 class TensorShape(tuple[int, ...]):

@@ -16,8 +16,8 @@ WITHIN_A_MODEL = (
     "on backend 'cpu', or cut it in two there (outputs=[...] of pf.load)"
 )
 WHILE_DRAWN = (
-    "the frame waits until the CPU has computed and copied the values. Draw the result of an earlier frame, give the "
-    'run a budget (app.schedule(worker, x, budget_ms=4)), or use a GPU: backend="auto" selects one if it can'
+    "the frame waits until the CPU has computed and copied the values. Draw the result of an earlier frame, or give "
+    "the run a budget: app.schedule(worker, x, budget_ms=4). A worker on a GPU makes no frame wait"
 )
 BRIEF = 0.005  # seconds that a call may wait for the CPU inside a frame without a report
 frame_watchers: list[Callable[[int], None]] = []

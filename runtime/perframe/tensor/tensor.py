@@ -18,7 +18,7 @@ from perframe.errors import ClosedError, InputError
 from perframe.tensor.arithmetic import NoArithmetic
 from perframe.tensor.cuda_array import CudaArray
 from perframe.tensor.dlpack import CPU
-from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape
+from perframe.tensor.dtypes import Array, BackendType, DataType, TensorShape, check_shape
 from perframe.tensor.exchange import as_array, capsule_for, converted, require_host, shared_storage
 from perframe.tensor.frames import BRIEF, current_frame
 from perframe.tensor.placing import places
@@ -63,8 +63,7 @@ class Tensor(NoArithmetic):
     @classmethod
     def empty(cls, shape: Sequence[int], dtype: DataType | str = DataType.FLOAT32) -> Tensor:
         """Return a tensor of undefined values. The backend that first uses it allocates the memory."""
-        if any(int(dim) < 0 for dim in shape):
-            raise InputError(f"a tensor's dims must not be negative: {tuple(shape)}")
+        check_shape(shape)
         return cls.over(None, shape, DataType.of(dtype))
 
     @classmethod

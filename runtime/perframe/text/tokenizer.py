@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from perframe.errors import InputError, MissingExtraError, MissingFileError, ModelError
 
+log = logging.getLogger("perframe")
 Message = Mapping[str, Any]  # {"role": "user", "content": "..."}
 REPLACEMENT = "\ufffd"  # the decoders' character for bytes that are no whole character yet
 
@@ -30,13 +32,15 @@ class Coder(Protocol):
 
 
 class Characters:
-    """A tokenizer whose tokens are the characters of `alphabet`. Encoding drops all other characters."""
+    """A tokenizer whose tokens are the characters of `alphabet`. Encoding drops all other characters, and
+    warns of each once.
+    """
 
     def __init__(self, alphabet: str, end: str = "") -> None:
         """The character `end`, if there is one, ends a text. Raises InputError for a character that comes twice."""
         if len(set(alphabet)) != len(alphabet):
             raise InputError(f"the alphabet {alphabet!r:.80} has a character twice")
-        self.alphabet = alphabet
+        self.alphabet, self._dropped = alphabet, set[str]()
         self._numbers = {character: number for number, character in enumerate(alphabet)}
         self.ends = [self._numbers[character] for character in end]
 
@@ -52,7 +56,11 @@ class Characters:
             raise ModelError(f"{file}: {error}") from error
 
     def encode(self, text: str) -> list[int]:
-        """Return the numbers of the characters."""
+        """Return the numbers of the characters. A warning names those that are dropped, once each."""
+        dropped = dict.fromkeys(character for character in text if character not in self._numbers)
+        if new := [character for character in dropped if character not in self._dropped]:
+            self._dropped.update(new)
+            log.warning("the alphabet lacks %s: dropped from the text", ", ".join(map(repr, new[:20])))
         return [self._numbers[character] for character in text if character in self._numbers]
 
     def decode(self, tokens: Sequence[int]) -> str:

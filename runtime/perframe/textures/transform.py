@@ -154,7 +154,11 @@ class TextureTransform:
     def dims(self, tensor: Tensor, batch: int | None = None) -> tuple[int, int, int]:
         """The channels, height and width of a tensor, or of each picture in its batch. Raises InputError."""
         if not isinstance(tensor, Tensor):
-            raise InputError(f"a texture is converted to or from a perframe.Tensor, not {type(tensor).__name__}")
+            advice = ": pass it as transform=..." if isinstance(tensor, TextureTransform) else ""
+            advice = ": pass perframe.Tensor(array)" if isinstance(tensor, np.ndarray) else advice
+            raise InputError(
+                f"a texture is converted to or from a perframe.Tensor, not {type(tensor).__name__}{advice}"
+            )
         shape = tuple(tensor.shape)
         has_batch = len(shape) == 4 and shape[self.layout.index(layouts.BATCH)] == (batch or 1)
         if batch is not None and not has_batch:
@@ -168,8 +172,8 @@ class TextureTransform:
             *WHOLE_RANGES,
         ):
             raise InputError(
-                "a picture is a tensor of float32, float16, uint8 or int8, of rank 3, or of rank 4 with a batch of 1; "
-                f"{name} is {tensor.dtype} {tensor.shape}"
+                "a picture is a tensor of float32, float16, uint8 or int8, of rank 3, or of rank 4 with a batch of 1 "
+                f"(a list of n pictures fills a batch of n); {name} is {tensor.dtype} {tensor.shape}"
             )
         channels, height, width = layouts.dims_of(self.layout, shape)
         if not 1 <= channels <= 4 or not height or not width:

@@ -42,7 +42,7 @@ BESIDE_A_WINDOW = (
 )
 _ANOTHER_THREAD = (
     "a GL worker or tensor was used from another thread than the one that made it, to which its GL context belongs: "
-    "make a worker in each thread, or run on the CPU, where threads may share one"
+    "make a worker in each thread"
 )
 RELEASED = "the moderngl context was released, and its tensors and programs with it: make a new context and new workers"
 NOT_CURRENT = (

@@ -28,7 +28,8 @@ def device_for(ctx: moderngl.Context | None) -> Device:
 
 def _device_of(ctx: moderngl.Context) -> Device:
     if not isinstance(ctx, moderngl.Context):
-        raise BackendError(f"ctx must be a moderngl.Context, not {type(ctx).__name__}")
+        advice = ": pass its ctx" if isinstance(getattr(ctx, "ctx", None), moderngl.Context) else ""
+        raise BackendError(f"ctx must be a moderngl.Context, not {type(ctx).__name__}{advice}")
     if isinstance(ctx.mglo, moderngl.InvalidObject):
         raise ClosedError(RELEASED)
     # The context itself holds its device. A table of ours would keep both for ever, since they refer to each other.

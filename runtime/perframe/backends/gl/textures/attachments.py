@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import moderngl
 import numpy as np
@@ -15,6 +16,7 @@ from perframe.backends.gl.replay import CommandList
 from perframe.errors import InputError
 from perframe.graphics.functions import get
 
+log = logging.getLogger("perframe")
 _READ_FRAMEBUFFER, _READ_BINDING, _DRAW_BINDING = 0x8CA8, 0x8CAA, 0x8CA6
 _COLOR_ATTACHMENT, _DEPTH_ATTACHMENT, _MOST_COLORS = 0x8CE0, 0x8D00, 0x8CDF
 _OBJECT_TYPE, _OBJECT_NAME, _TEXTURE = 0x8CD0, 0x8CD1, 0x1702
@@ -29,6 +31,7 @@ class DrawnTextures:
         self._device = device
         self._drawn: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
         self._uses: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # of textures that were not attached so far
+        self._told: WeakSet[Any] = WeakSet()  # textures that hold pictures, and that GL may draw into
         self._blocks: list[CommandList] = []
 
     def texture_of(self, framebuffer: moderngl.Framebuffer) -> Any:
@@ -44,20 +47,27 @@ class DrawnTextures:
 
     def is_drawn(self, texture: Any) -> bool:
         """Whether GL draws into a texture: whether it is attached to a framebuffer, or was when this was asked before.
-        A texture filled by `TextureConverter.upload` is a picture.
+        A texture filled by `TextureConverter.upload` is a picture; a warning says so once if GL may draw into it, too.
 
         GL is asked at a texture's uses 1, 2, 4, 8 and so on, because asking takes 0.1 ms.
         """
         if isinstance(texture, Integral):  # a name says nothing of an earlier texture
             return self._is_attached(int(texture))
         owner = getattr(texture, "texture", texture)  # of a layer
-        if owner in self._drawn:
-            return self._drawn[owner]
+        known = self._drawn.get(owner)
+        if known or owner in self._told:
+            return bool(known)
         uses = self._uses[owner] = self._uses.get(owner, 0) + 1
         found = uses & (uses - 1) == 0 and self._is_attached(owner.glo)
-        if found:
+        if found and known is False:
+            self._told.add(owner)
+            log.warning(
+                "a texture that TextureConverter.upload filled is attached to a framebuffer; it is read as a picture, "
+                'its first row at the top. If GL has drawn into it since, pass coord_origin="bottom_left"'
+            )
+        elif found:
             self._drawn[owner] = True
-        return found
+        return found and known is None
 
     def note_upload(self, texture: Any) -> None:
         """Note that a texture holds an uploaded picture."""

@@ -42,7 +42,12 @@ def size_of(device: Device, texture: Any) -> tuple[int, int]:
             raise InputError(f"a {kind} holds no picture: its values must be float, or 0..1 in bytes")
         return int(texture.width), int(texture.height)
     if not isinstance(texture, Integral) or isinstance(texture, bool):
-        raise InputError(f"a texture is a moderngl.Texture or a GL name, not {type(texture).__name__}")
+        advice = ""
+        if isinstance(texture, moderngl.Framebuffer):
+            advice = ": pass framebuffer.color_attachments[0]"
+        elif hasattr(texture, "__array__") or hasattr(texture, "__array_interface__"):
+            advice = "; of a picture in memory pass the array, numpy.asarray(picture)"
+        raise InputError(f"a texture is a moderngl.Texture or a GL name, not {type(texture).__name__}{advice}")
     value, found, texture = ctypes.c_int(), [], int(texture)
     with device.using() as gl:
         gl.glActiveTexture(_TEXTURE0)
