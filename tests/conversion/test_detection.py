@@ -217,6 +217,8 @@ def test_keras_needs_all_entries(tmp_path: Path) -> None:
 
 
 def test_missing_files(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match="there is no file 'painter'; `perframe save painter OUT` writes the"):
+        detect("painter")
     with pytest.raises(MissingFileError, match="there is no file"):
         detect(tmp_path / "m.pt")
     with pytest.raises((ConversionError, MissingFileError)):

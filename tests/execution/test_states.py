@@ -149,6 +149,7 @@ def test_a_warmup_leaves_the_state(backend: str) -> None:
     [
         ({"none": "state"}, "'none', which is not an output; the outputs are y"),
         ({"next": "none"}, "'none', which is not an input; the inputs are x"),
+        ({"state": "next"}, r"'state', which is not an output: carry=\{'next': 'state'\}; the outputs are y"),
         ({"y": "state", "next": "state"}, "gives the input 'state' two outputs"),
         ({"flat": "state"}, "carry={'flat': 'state'} does not fit"),
         ({"whole": "state"}, "carry={'whole': 'state'} does not fit"),

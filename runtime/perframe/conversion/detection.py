@@ -20,6 +20,7 @@ from perframe.errors import ConversionError, MissingFileError
 from perframe.files.container import looks_like
 from perframe.files.reading import HEAD, is_own
 from perframe.importers.formats import is_litert, is_sentis, what_it_is
+from perframe.importers.shipped import MODELS
 
 MESSAGE = 1 << 20  # bytes at the beginning of a protobuf message that tell its kind
 MAX_JSON = 512 << 20  # bytes
@@ -41,7 +42,8 @@ def detect(path: str | Path) -> SourceFile:
         if path.is_dir():
             return _folder(path)
         if not path.is_file():
-            raise MissingFileError(f"there is no file {str(path)!r:.300}")
+            bundled = f"; `perframe save {path} OUT` writes the bundled model" if str(path) in MODELS else ""
+            raise MissingFileError(f"there is no file {str(path)!r:.300}{bundled}")
         return _file(path)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         if isinstance(error, (ConversionError, MissingFileError)):

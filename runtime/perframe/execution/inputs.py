@@ -101,7 +101,9 @@ class Inputs:
                 given.update((self.value(name).name, value) for name, value in named.items())
         else:
             if len(positional) > len(self.names):
-                raise InputError(f"{self._model} takes {counted(len(self.names), 'input')}, and got {len(positional)}")
+                carried = "".join(f"; it carries {name!r} itself" for name in sorted(self._states))
+                takes = counted(len(self.names), "input")
+                raise InputError(f"{self._model} takes {takes}, and got {len(positional)}{carried}")
             given.update(zip(self.names, positional, strict=False))
         if keywords:
             given.update((self.value(name).name, value) for name, value in keywords.items())

@@ -240,7 +240,10 @@ def _input_for(model: Model, output: str, name: str) -> Value:
     for kind, wanted, known in (("output", output, outputs), ("input", name, inputs)):
         if wanted not in known:
             listed = ", ".join(map(str, known.values())) or "none"
-            raise InputError(f"{model.name}: carry names {wanted!r}, which is not an {kind}; the {kind}s are {listed}")
+            advice = f": carry={{{name!r}: {output!r}}}" if output in inputs and name in outputs else ""
+            raise InputError(
+                f"{model.name}: carry names {wanted!r}, which is not an {kind}{advice}; the {kind}s are {listed}"
+            )
     made, given = outputs[output].spec, inputs[name]
     fits = made.kind == given.kind == "tensor" and made.dtype is given.dtype
     if not fits or not _may_be(made.shape, given.shape):
