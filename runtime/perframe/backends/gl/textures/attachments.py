@@ -33,6 +33,7 @@ class DrawnTextures:
         self._uses: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # of textures that were not attached so far
         self._told: WeakSet[Any] = WeakSet()  # textures that hold pictures, and that GL may draw into
         self._blocks: list[CommandList] = []
+        self._last = 0  # the newest name of a framebuffer, when this was asked
 
     def texture_of(self, framebuffer: moderngl.Framebuffer) -> Any:
         """The texture that a framebuffer draws into. Raises InputError if there is none to read."""
@@ -58,7 +59,7 @@ class DrawnTextures:
         if known or owner in self._told:
             return bool(known)
         uses = self._uses[owner] = self._uses.get(owner, 0) + 1
-        found = uses & (uses - 1) == 0 and self._is_attached(owner.glo)
+        found = uses & (uses - 1) == 0 and self._is_attached(owner.glo, uses == 1)
         if found and known is False:
             self._told.add(owner)
             log.warning(
@@ -73,13 +74,16 @@ class DrawnTextures:
         """Note that a texture holds an uploaded picture."""
         self._drawn[texture] = False
 
-    def _is_attached(self, name: int) -> bool:
+    def _is_attached(self, name: int, is_new: bool = False) -> bool:
         """Whether one of the application's framebuffers has the texture of this name as an attachment.
 
         GL has no question for it, so this asks each framebuffer. It binds them for reading and restores the binding.
+        For a new texture it makes a name, to learn how far the names go: a steady frame makes none.
         """
         with self._device.current():
             gl = self._device.gl
+            if is_new or not self._last:
+                self._last = max(self._last, _new_name(gl))
             points = (_DEPTH_ATTACHMENT, *(_COLOR_ATTACHMENT + k for k in range(min(get(gl, _MOST_COLORS), 16))))
             before = get(gl, _READ_BINDING)
             try:
@@ -91,10 +95,10 @@ class DrawnTextures:
         """The names of the application's framebuffers.
 
         Drivers count upwards, and some take a name again once it is free. So the names end with a block without one,
-        beyond a new name and those that are known. Of an application that makes framebuffers all the time, only the
+        beyond the newest and those that are known. Of an application that makes framebuffers all the time, only the
         oldest names and the newest ones are asked for.
         """
-        last = max(get(gl, _READ_BINDING), get(gl, _DRAW_BINDING), _new_name(gl), *gl.own_framebuffers)
+        last = max(get(gl, _READ_BINDING), get(gl, _DRAW_BINDING), self._last, *gl.own_framebuffers)
         for first in range(1, _OLDEST, _BLOCK):
             index = first // _BLOCK
             if index == len(self._blocks):
