@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("slow")
     if config.getoption("quick"):
         items[:], left_out = quick.chosen(items)
-        if not hasattr(config, "workerinput"):  # a worker's report, which nobody sees, would keep them all alive
+        if not hasattr(config, "workerinput"):  # in a worker process the terminal's reporter would keep them
             config.hook.pytest_deselected(items=left_out)
 
 

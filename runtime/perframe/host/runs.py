@@ -85,9 +85,10 @@ class Run(Task[Any]):
         """
         inputs, self._inputs = self._inputs, None
         budget_ms = math.inf if current_frame().waits else self.budget_ms
-        is_none = isinstance(inputs, list) and not inputs
+        if isinstance(inputs, list) and not inputs:
+            inputs = ()
         try:
-            given = inputs if isinstance(inputs, tuple) else () if is_none else (inputs,)
+            given = inputs if isinstance(inputs, tuple) else (inputs,)
             self._steps = self.worker.schedule_iterable(*given, budget_ms=budget_ms)
         except InputError:
             self.cancel()

@@ -93,14 +93,13 @@ class TextureTransform:
         color_conversion: str = "none",
         layout: str = "NCHW",
     ) -> None:
-        means, stds = _floats("mean", mean), _floats("std", std)
         checked = {
             "region": None if region is None else checked_region(region),
             "resample": _one_of("resample", resample, RESAMPLING),
-            "letterbox": None if letterbox is None else _pixel("letterbox", letterbox),
+            "letterbox": None if letterbox is None else _color("letterbox", letterbox, 3),
             "letterbox_align": _one_of("letterbox_align", letterbox_align, ALIGNMENTS),
-            "mean": means,
-            "std": stds,
+            "mean": _floats("mean", mean),
+            "std": _floats("std", std),
             "range": None if range is None else _range(range),
             "swizzle": _channels("swizzle", swizzle),
             "broadcast": bool(broadcast),
@@ -117,10 +116,6 @@ class TextureTransform:
             raise InputError("a region with perspective has no proportions that a letterbox could keep")
         if range is not None and (checked["mean"], checked["std"]) != ((0.0,), (1.0,)):
             raise InputError("give range, or mean and std: both say how pixels become elements")
-        if max(means) > 1 and max(stds) > 1:
-            raise InputError(
-                f"mean={mean} and std={std} are of pixels of 0..255; here they are 0..1: divide both by 255"
-            )
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -159,11 +154,12 @@ class TextureTransform:
     def dims(self, tensor: Tensor, batch: int | None = None) -> tuple[int, int, int]:
         """The channels, height and width of a tensor, or of each picture in its batch. Raises InputError."""
         if not isinstance(tensor, Tensor):
-            advice = ": pass it as transform=..." if isinstance(tensor, TextureTransform) else ""
-            advice = ": pass perframe.Tensor(array)" if isinstance(tensor, np.ndarray) else advice
-            raise InputError(
-                f"a texture is converted to or from a perframe.Tensor, not {type(tensor).__name__}{advice}"
-            )
+            kind, advice = type(tensor).__name__, ""
+            if isinstance(tensor, TextureTransform):
+                advice = ": pass it as transform=..."
+            elif isinstance(tensor, np.ndarray):
+                advice = ": pass perframe.Tensor(array)"
+            raise InputError(f"a texture is converted to or from a perframe.Tensor, not {kind}{advice}")
         shape = tuple(tensor.shape)
         has_batch = len(shape) == 4 and shape[self.layout.index(layouts.BATCH)] == (batch or 1)
         if batch is not None and not has_batch:
@@ -270,13 +266,6 @@ def _color(what: str, given: Any, channels: int) -> tuple[Any, ...]:
         several = "three for r, g and b" if channels == 3 else "four for r, g, b and a"
         raise InputError(f"{what} is one number for gray, or {several}, not {given!r}")
     return numbers if len(numbers) == channels else numbers * channels
-
-
-def _pixel(what: str, given: Any) -> tuple[Any, ...]:
-    numbers = _color(what, given, 3)
-    if isinstance(given, bool) or not all(0 <= number <= 1 for number in numbers):
-        raise InputError(f"{what} is a pixel of 0..1, as {what}=0.5 or {what}=114 / 255, not {given!r}")
-    return numbers
 
 
 def _range(given: Any) -> tuple[float, float]:
