@@ -45,7 +45,7 @@ def test_an_input_is_made_in_a_shape_that_the_model_takes() -> None:
             with pytest.raises(pf.InputError, match="cannot have the shape"):
                 worker.empty_input(shape=wrong)
         for no_shape in ((-1, 3), (2.5, 3), ("n", 3), 3):
-            with pytest.raises(pf.InputError, match="a shape is a tuple of whole numbers"):
+            with pytest.raises(pf.InputError, match="a shape is a tuple of integers"):
                 worker.empty_input(shape=no_shape)  # type: ignore[arg-type]
         with pytest.raises(pf.InputError, match=r"pass the shape by name: shape=\(2, 3\)"):
             worker.empty_input((2, 3))  # type: ignore[arg-type]

@@ -99,9 +99,9 @@ def _whole(dim: Any) -> int:
 
 
 def check_shape(shape: Any) -> None:
-    """Raise InputError for what is no shape of a caller's: a tuple or list of whole numbers of at least 0."""
+    """Raise InputError unless a caller's shape is a tuple or list of integers of at least 0."""
     if not isinstance(shape, (tuple, list)) or not all(isinstance(dim, Integral) and int(dim) >= 0 for dim in shape):
-        raise InputError(f"a shape is a tuple of whole numbers of at least 0, as (1, 3, 4, 4), and got {shape!r}")
+        raise InputError(f"a shape is a tuple of integers of at least 0, as (1, 3, 4, 4), and got {shape!r}")
 
 
 class TensorShape(tuple[int, ...]):
