@@ -55,6 +55,7 @@ OF_TORCH = [
     "tensor/test_torch_memory.py",
 ]
 OF_THE_ZOO = ["models/test_architectures.py", "models/test_decoders.py"]
+OF_ONNX = ["conformance/test_conformance.py", "conformance/test_exports.py"]  # cases that onnx computes for seconds
 SLOW_FIXTURES = {"torch_python", "tensorflow_python", "sklearn_python"}
 collect_ignore = [*(OF_TORCH if WITHOUT_TORCH else []), *(OF_THE_ZOO if WITHOUT_ZOO else [])]
 
@@ -72,7 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("quick"):
-        collect_ignore.extend(OF_TORCH + OF_THE_ZOO)  # importing the libraries takes longer than most tests
+        # importing the libraries, and the cases, takes longer than most tests
+        collect_ignore.extend(OF_TORCH + OF_THE_ZOO + OF_ONNX)
         # small shaders that run a few times: llvmpipe's optimizations take longer than what they save
         os.environ.setdefault("GALLIVM_PERF", "nopt")
 

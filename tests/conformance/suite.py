@@ -14,6 +14,8 @@ import onnx
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
+import perframe as pf
+
 RANDOM = "random numbers are compared"  # a reason in not_passed.txt
 HERE = Path(__file__).parent
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
@@ -118,6 +120,17 @@ def _listed(file: str) -> dict[tuple[str, str], str]:
         elif line:
             reasons[backend, line] = reason
     return reasons
+
+
+def run(case: Case, backend: str, ctx: Any, strict: bool = False, values: bool = True) -> None:
+    model = pf.load(case.model)
+    for inputs, outputs in case.data_sets():
+        made = pf.run(model, inputs, backend=backend, ctx=ctx, strict=strict)
+        for got, want in zip(made.values(), outputs, strict=True):
+            if values:
+                compare(got, want, case.case.rtol, case.case.atol)
+            else:
+                compare_kind(got, want)
 
 
 def compare(got: Any, want: Any, rtol: float, atol: float) -> None:

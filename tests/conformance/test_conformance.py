@@ -12,18 +12,7 @@ from typing import Any
 import pytest
 
 import perframe as pf
-from conformance.suite import RANDOM, Case, all_cases, compare, compare_kind, not_passed, not_strict
-
-
-def run(case: Case, backend: str, ctx: Any, strict: bool = False, values: bool = True) -> None:
-    model = pf.load(case.model)
-    for inputs, outputs in case.data_sets():
-        made = pf.run(model, inputs, backend=backend, ctx=ctx, strict=strict)
-        for got, want in zip(made.values(), outputs, strict=True):
-            if values:
-                compare(got, want, case.case.rtol, case.case.atol)
-            else:
-                compare_kind(got, want)
+from conformance.suite import RANDOM, Case, all_cases, not_passed, not_strict, run
 
 
 @pytest.mark.parametrize("case", all_cases(), ids=str)

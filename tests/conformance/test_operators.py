@@ -24,6 +24,7 @@ def test_the_docs_have_the_table() -> None:
     assert "|  |" not in said, "an empty cell says nothing"
 
 
+@pytest.mark.slow
 def test_the_table_agrees_with_the_cases() -> None:
     """An operator whose own cases all pass is not missing; one that is missing has no case that passes."""
     missing = {row.name for row in operators(gl_dtypes) if row.how == "missing"}

@@ -16,8 +16,7 @@ from typing import Any
 import onnx
 
 import perframe as pf
-from conformance.suite import KINDS, Case, all_cases, not_passed, write_list
-from conformance.test_conformance import run
+from conformance.suite import KINDS, Case, all_cases, not_passed, run, write_list
 from perframe.backends import gl_dtypes
 from perframe.importers.operators import markdown, operators
 from perframe.ir.declaration import registry

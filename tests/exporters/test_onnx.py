@@ -6,15 +6,13 @@ import importlib
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
 import perframe as pf
-from conformance.suite import all_cases, not_passed
+from exporters.compared import assert_same, exported, run
 from files.rewriting import saved
 from models.zoo import ZOO, Entry, given
 from perframe.backends import evaluator
@@ -28,41 +26,6 @@ from small import load, node
 LAYERS = Path(__file__).resolve().parents[1] / "layers"
 LIGHT = ("light_shufflenet", "light_inception_v1", "light_inception_v2", "light_densenet121")
 draw = Draw(5)
-
-
-def session(source: bytes | str) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 4, 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-
-
-def run(source: bytes | Path, inputs: dict[str, Any]) -> list[Any]:
-    made: list[Any] = session(source if isinstance(source, bytes) else str(source)).run(None, inputs)
-    return made
-
-
-def exported(model: pf.Model) -> bytes:
-    """The ONNX file of a model, which the standard's checker has accepted."""
-    data = saved(model, name="m.onnx")
-    onnx.checker.check_model(onnx.ModelProto.FromString(data))
-    return data
-
-
-def assert_same(got: Any, want: Any, rtol: float = 1e-5, atol: float = 1e-5) -> None:
-    """Arrays, lists of them, and None; floats within a tolerance, of the largest value too."""
-    if want is None or isinstance(want, list):
-        assert type(got) is type(want) and len(got or ()) == len(want or ())
-        for one, other in zip(got or (), want or (), strict=True):
-            assert_same(one, other)
-        return
-    got, want = np.asarray(got), np.asarray(want)
-    assert (got.dtype, got.shape) == (want.dtype, want.shape)
-    if want.dtype.kind in "fc":
-        most = np.abs(want[np.isfinite(want)]).max(initial=1.0)
-        np.testing.assert_allclose(got, want, rtol, atol * float(most))
-    else:
-        np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("optimize", [True, False])
@@ -133,35 +96,6 @@ def test_rotations_are_spelled_out(interleaved: int, width: int) -> None:
     model = pf.load(proto, optimize=False)
     assert_same(run(exported(model), case.fed), case.expected(proto))
     assert [layer.op for layer in pf.load(exported(model)).layers].count("RotatePairs") == 1
-
-
-CONTROL = ("loop", "scan", "if_", "sequence", "optional", "nonmaxsuppression", "split_to", "identity", "range")
-FAILING = {name for _, name in not_passed()}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [c.name for c in all_cases() if any(word in c.name for word in CONTROL) and c.name not in FAILING],
-)
-def test_control_flow_and_sequences_give_the_same(name: str) -> None:
-    """ONNX's own cases, optimised, in onnxruntime, or in perframe where that has no kernel."""
-    case = next(case for case in all_cases() if case.name == name)
-    model = pf.load(case.model)
-    if name in ("test_if_opt", "test_scan_sum"):
-        with pytest.raises(pf.ModelError, match=r"ONNX wants the type|has no attribute batched"):
-            saved(model, name="m.onnx")
-        return
-    data = saved(model, name="m.onnx")
-    names = {value.name for value in model.inputs}
-    inputs = {name: value for name, value in next(case.data_sets())[0].items() if name in names}
-    try:
-        want = run(case.model.SerializeToString(), inputs)
-    except Exception:  # onnxruntime has no such kernel
-        got, want = (list(pf.run(source, inputs).values()) for source in (data, model))
-    else:
-        got = run(data, inputs)
-    for one, other in zip(got, want, strict=True):
-        assert_same(one, other)
 
 
 # --- layers of our own ---
