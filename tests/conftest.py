@@ -22,6 +22,7 @@ from hypothesis import settings
 
 import quick
 from fresh import virtual_screen
+from perframe.backends.cpu.compile import compile_process, compilers
 from support import unavailable
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,6 +38,10 @@ if unknown := set(BACKENDS) - set(ALL_BACKENDS):
 os.environ.setdefault("PERFRAME_INTERPRET", "0")
 # and of importers and passes: no load finds a model that an earlier one has kept, except in the tests of that
 os.environ.setdefault("PERFRAME_KEEP_MODELS", "0")
+
+# each of pytest's processes keeps one that compiles: a further one imports Numba, and lowers again what kernels share
+os.environ.setdefault("PERFRAME_COMPILERS", "1")
+compilers.IDLE = compile_process.ORPHANED - 10
 
 # CI draws the same examples every time, so that it fails for a change and not for a draw
 settings.register_profile("ci", derandomize=True)

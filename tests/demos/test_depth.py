@@ -69,6 +69,7 @@ def on_cpu() -> Any:
     return nearness_of(resource("assets", "depth", "depth.onnx"), [pixels for pixels, _ in scenes()])
 
 
+@pytest.mark.slow
 def test_unseen_scenes_have_depth(backend: str, backend_context: Any) -> None:
     measures = asset("measures")
     file = resource("assets", "depth", "depth.onnx")

@@ -147,6 +147,7 @@ def test_without_a_display_it_says_so_and_writes_a_picture(painter: Main, tmp_pa
     assert read(tmp_path / "painter.png")[LABEL:].std() > 20  # our own scene
 
 
+@pytest.mark.slow
 def test_recordings_are_all_the_same(painter: Main, tmp_path: Path) -> None:
     source = video(tmp_path / "source.mp4")
     for name in ("a.png", "b.png"):

@@ -156,5 +156,6 @@ def test_known_differences_have_reasons() -> None:
     assert explained(Outcome("differs", "Relu: y values float32")).kind == "differs"
 
 
+@pytest.mark.slow
 def test_seeds_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert seeds.write(tmp_path / "seeds") == len(seeds.read(tmp_path / "seeds")) > 1000

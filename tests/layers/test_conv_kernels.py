@@ -247,6 +247,7 @@ def test_small_products_do_not_vanish_beside_a_large_addend() -> None:
     assert np.abs(actual - expected(case, given)).max() <= np.spacing(np.float32(1000))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="counts the switches of threads that Linux lists")
 def test_transforming_weights_wakes_no_threads_of_blas() -> None:
     """They would take many times as long, and the time of the other cores. A thread that is woken sleeps again."""

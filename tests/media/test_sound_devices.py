@@ -254,6 +254,7 @@ def test_a_sink_that_is_dropped_closes_its_device(devices: Devices) -> None:
     assert not devices.streams[0].is_open
 
 
+@pytest.mark.slow
 def test_ten_minutes_beside_sixty_frames_a_second(devices: Devices) -> None:
     """A microphone's sound goes to a speaker, frame by frame, some of them late, and is never two pieces late."""
     devices.signal = tone

@@ -73,6 +73,7 @@ def test_a_formula_gives_the_numbers_of_any_sizes(formula: Formulas, given: list
             assert low <= formula(sizes)
 
 
+@pytest.mark.slow
 @given(formulas(), formulas(), st.lists(SIZES, min_size=1, max_size=8))
 @settings(deadline=None, max_examples=400)
 def test_an_answer_holds_for_all_sizes(a: Formulas, b: Formulas, given: list[dict[str, int]]) -> None:
