@@ -174,6 +174,7 @@ _TEXTS: dict[str, list[str]] = {
     "matmul": [_EPILOGUE],
     "packed": ["bits, has_zeros = 4, True", "bits, has_zeros = 8, False"],
     "quantize": _SIGNED,
+    "bfloat": ["tile = 'bfloat_plain'"],
     "quantized": ["tile, result = 'plain', 'bytes'", "tile, result = 'plain', 'float32'"],
     "recurrent": [
         "".join(f"@inline\ndef {name}(x, p):\n    return tanh(x)\n" for name in ("first", "second", "third"))
@@ -195,6 +196,7 @@ _HELPERS = {
     "inlining",
     "dot_tile",
     "emit",
+    "gather_rows",
     "linking",
     "packed_tile",
     "rounded_tile",

@@ -47,9 +47,15 @@ def backend_type(name: BackendName, ctx: GLContext | None = None) -> BackendType
 
 def open_backend(name: BackendName, ctx: GLContext | None = None, precision: Precision = FULL) -> Backend:
     """Open a backend by name, in the caller's GL context if one is given. Raises BackendError if that fails, and
-    InputError for the CPU with another precision than float32.
+    InputError for a precision that the backend lacks.
     """
-    match backend_type(name, ctx):
+    kind = backend_type(name, ctx)
+    if precision.rounds and kind is not BackendType.CPU:
+        raise InputError(
+            f"activations='bfloat16' is for backend='cpu', and this is {kind}: there activations='float16' takes half "
+            "of the memory"
+        )
+    match kind:
         case BackendType.CPU:
             from perframe.backends.cpu import backend
 

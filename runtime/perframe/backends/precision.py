@@ -1,4 +1,4 @@
-"""How many bits a GPU backend keeps of a float32 number. Its arithmetic is float32 in any case."""
+"""How many bits a backend keeps of a float32 number. Sums are float32 in any case."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from perframe.errors import InputError
 from perframe.safety.records import dataclass
 from perframe.tensor import DataType
 
-_CHOICES = (DataType.FLOAT32, DataType.FLOAT16)
+BFLOAT16 = "bfloat16"
+_HELD = (DataType.FLOAT32, DataType.FLOAT16)
+_CHOICES = {"weights": _HELD, "activations": (*_HELD, BFLOAT16)}
 _LARGEST = float(np.finfo(np.float16).max)
 
 
@@ -19,7 +21,8 @@ _LARGEST = float(np.finfo(np.float16).max)
 class Precision:
     """The dtypes in which a backend keeps float32 numbers: its weights, and the values between layers.
 
-    Raises InputError for a dtype other than "float32" and "float16".
+    With activations of "bfloat16", the CPU rounds what products and convolutions multiply; all else stays float32.
+    Raises InputError for other dtypes than "float32", "float16" and, for activations, "bfloat16".
     """
 
     weights: str = DataType.FLOAT32
@@ -27,14 +30,19 @@ class Precision:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            given = getattr(self, field.name)
-            if given not in _CHOICES:
-                raise InputError(f"{field.name}={given!r} is neither {' nor '.join(map(repr, map(str, _CHOICES)))}")
+            given, choices = getattr(self, field.name), _CHOICES[field.name]
+            if given not in choices:
+                raise InputError(f"{field.name}={given!r} is not one of {', '.join(map(repr, map(str, choices)))}")
 
     @property
     def has_halves(self) -> bool:
         """Whether any numbers are kept in float16."""
         return DataType.FLOAT16 in (self.weights, self.activations)
+
+    @property
+    def rounds(self) -> bool:
+        """Whether products round what they multiply to bfloat16."""
+        return self.activations == BFLOAT16
 
     def halves_value(self, dtype: DataType) -> bool:
         """Whether a value between layers is kept in float16."""

@@ -40,9 +40,14 @@ Std = Annotated[
 ]
 Scale = Annotated[float, typer.Option(metavar="N", help="Multiply picture values by this (255 for a 0-255 model).")]
 HtmlPage = Annotated[Path | None, typer.Option("--html", metavar="OUT.html", help="Write the graph as an HTML page.")]
-_HELD = "float32|float16"
-Weights = Annotated[str, typer.Option(metavar=_HELD, help="GPU storage type of weights.")]
-Activations = Annotated[str, typer.Option(metavar=_HELD, help="GPU storage type of values between layers.")]
+Weights = Annotated[str, typer.Option(metavar="float32|float16", help="GPU storage type of weights.")]
+Activations = Annotated[
+    str,
+    typer.Option(
+        metavar="float32|float16|bfloat16",
+        help="GPU storage type of values between layers; bfloat16: what products on the CPU multiply.",
+    ),
+]
 BackendOption = Annotated[
     str,
     typer.Option(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from perframe.backends.precision import Precision
 from perframe.errors import BackendError
 from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.sizes.partial import PartialTensor
@@ -16,11 +17,17 @@ from perframe.tensor import Array, Tensor
 
 FLOATS = 1e-3  # error that rounding may cause, relative to the largest value; Winograd's products need this much
 HALVES = 2e-2  # as rounding to float16 may cause
+BFLOATS = 1e-1  # as rounding of what products multiply to bfloat16 may cause
 ROUNDED = (
     "quantize",
     "quantized",
     "requantize",
 )  # families whose integers may differ by one, since a tie may round either way
+
+
+def limit_of(precision: Precision) -> float:
+    """The error that may come from the rounding of a worker's numbers."""
+    return BFLOATS if precision.rounds else HALVES if precision.has_halves else FLOATS
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from perframe.backends import (
 from perframe.backends.precision import Precision
 from perframe.backends.protocol import Backend
 from perframe.errors import InputError
-from perframe.execution.layer_check import FLOATS, HALVES, LayerCheck
+from perframe.execution.layer_check import LayerCheck, limit_of
 from perframe.graphics import GLContext
 from perframe.importers.loading import load
 from perframe.ir import Evaluate, Model
@@ -59,7 +59,7 @@ def open_machine(
         expect_kernels()
     evaluate = evaluator()
     if check is None and checks.enabled():
-        check = LayerCheck(evaluate, backend_type, True, HALVES if precision.has_halves else FLOATS)
+        check = LayerCheck(evaluate, backend_type, True, limit_of(precision))
 
     def prepare(model: Model, grown: Sequence[Growth]) -> Model:
         return prepared(model, evaluate, backend_type, grown)

@@ -69,6 +69,7 @@ class Worker(Inspected):
 
     A worker on a GPU may keep `weights`, and the values between layers, which are `activations`, in "float16": that
     takes half of the memory. Its arithmetic, inputs and outputs stay float32. The page "GPU backends" lists the errors.
+    On the CPU, `activations` of "bfloat16" let products round what they multiply (the page "CPU backend").
 
     `carry` maps outputs to inputs: the value of the output is the next run's input. These states stay on the device.
     One that is its input with more appended grows in place: up to `carry_capacity` rows, or in storage that doubles.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from perframe.backends import BackendName, backend_type, waiting_for_kernels
+from perframe.backends.precision import FULL, Precision
 from perframe.errors import PerframeError
 from perframe.execution.layer_check import apart
 from perframe.execution.worker import Worker
@@ -93,10 +94,14 @@ def culprit(
 
 
 def outputs_of(
-    model: Model, inputs: Mapping[str, Any], backend: BackendName, ctx: GLContext | None = None
+    model: Model,
+    inputs: Mapping[str, Any],
+    backend: BackendName,
+    ctx: GLContext | None = None,
+    precision: Precision = FULL,
 ) -> dict[str, Array]:
     """Run a model once as a user runs it, and return its outputs that are tensors, by name."""
-    with waiting_for_kernels(), Worker(model, backend, ctx) as worker:
+    with waiting_for_kernels(), Worker(model, backend, ctx, **asdict(precision)) as worker:
         worker.schedule(dict(inputs))
         values = {name: worker.peek_output(name) for name in model.output_names}
         return {name: value.download_to_array() for name, value in values.items() if isinstance(value, Tensor)}

@@ -12,16 +12,16 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from perframe.backends import BackendName, backend_type, evaluator, waiting_for_kernels
-from perframe.backends.precision import Precision
+from perframe.backends.precision import FULL, Precision
 from perframe.errors import BackendError, InferenceError, InputError, MissingExtraError
 from perframe.execution.layer_check import (
     FLOATS,
-    HALVES,
     Comparison,
     LayerCheck,
     apart,
     distances,
     largest_of,
+    limit_of,
     with_all_copies,
     with_all_values,
 )
@@ -84,8 +84,8 @@ def compare(
     layers where an error begins. Raises InputError if there is no value to compare, and MissingExtraError without
     onnxruntime.
 
-    `weights` and `activations` are those of a Worker. With "float16" for one of them and without `against`, all values
-    are compared with those of a run in float32 on the same backend.
+    `weights` and `activations` are those of a Worker. If one is not "float32", and without `against`, all values are
+    compared with those of a run in float32 on the same backend.
     """
     precision, backend = Precision(weights, activations), backend_type(backend, ctx)
     loaded = model if isinstance(model, Model) else load(model)
@@ -94,16 +94,17 @@ def compare(
         raise InputError("runs= is for carry={output: input}: without states all runs are alike")
     if carry:
         inputs |= states_after(runs - 1, loaded, inputs, carry, backend, ctx, weights, activations)
-    if against is None and not precision.has_halves:
+    if against is None and precision == FULL:
         check = LayerCheck(evaluator(), backend, strict=False)
         with Worker(loaded, backend, ctx, check=check) as worker:
             worker.schedule(inputs)
         return check.comparisons
-    limit = HALVES if precision.has_halves else FLOATS
+    limit = limit_of(precision)
     if precision.has_halves:
         found = all_halved_values(loaded, inputs, backend, ctx, precision)
     else:
-        found = all_values(loaded, inputs, backend, ctx) | outputs_of(loaded, inputs, backend, ctx)
+        found = all_values(loaded, inputs, backend, ctx, precision)
+        found |= outputs_of(loaded, inputs, backend, ctx, precision)
     if against is None:
         return compared_values(loaded, found, all_values(loaded, inputs, backend, ctx), limit)
     wanted: Mapping[str, Array]
@@ -122,10 +123,11 @@ def all_values(
     inputs: Mapping[str, Any],
     backend: BackendName = BackendType.CPU,
     ctx: GLContext | None = None,
+    precision: Precision = FULL,
 ) -> dict[str, Array]:
     """Run a model once, and return the tensors that its layers make, by name."""
     whole = with_all_values(model)
-    with waiting_for_kernels(), Worker(whole, backend, ctx) as runner:
+    with waiting_for_kernels(), Worker(whole, backend, ctx, **asdict(precision)) as runner:
         runner.schedule(dict(inputs))
         return _arrays({name: runner.peek_output(name) for name in whole.output_names})
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,6 +17,7 @@ import numpy as np
 from perframe.backends.cpu import reference
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.families import family_of
+from perframe.backends.cpu.lowering import bfloat_product
 from perframe.backends.cpu.lowering.recipes import Recipes
 from perframe.backends.cpu.lowering.rows import array_of, extent
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
@@ -36,7 +39,9 @@ from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, 
 from perframe.tensor.sharing import begin_job, lock_all
 from perframe.tensor.storage import aligned_bytes
 
-_templates: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+log = logging.getLogger("perframe")
+
+_templates: dict[Precision, WeakKeyDictionary[Any, Any]] = defaultdict(WeakKeyDictionary)
 
 
 class CpuBackend:
@@ -44,13 +49,12 @@ class CpuBackend:
 
     backend_type = BackendType.CPU
     memory = BackendType.CPU
-    precision = FULL
     times_steps = is_emulated = False
     traces_early = makes_constants = True
 
-    def __init__(self, runs: bool = True) -> None:
+    def __init__(self, precision: Precision = FULL, runs: bool = True) -> None:
         """Without `runs`, its plans never run, and take no memory."""
-        self._runs = runs
+        self.precision, self._runs = precision, runs
         self._last: Fence | None = None
         self.arena = Arena()
         self._waits = jit.waits()  # for kernels, in its programs' first runs
@@ -128,9 +132,9 @@ class CpuBackend:
             [value is not None and value.part is not None for value in (*inputs, *outputs)]
         ):
             # no recipe: the copies depend on where values lie
-            steps: list[Step] = list(_lower(layer, inputs, outputs, scratch))
+            steps: list[Step] = list(_lower(layer, inputs, outputs, scratch, self.precision.rounds))
         else:
-            lower = partial(_lower, layer, inputs, outputs)
+            lower = partial(_lower, layer, inputs, outputs, rounds=self.precision.rounds)
             steps = list(self._recipes.lower(layer, inputs, outputs, scratch, lower))
         natives = [step for step in steps if isinstance(step, NativeStep)]
         if natives and len(natives) == len(steps) and any([step.missing for step in natives]):
@@ -148,8 +152,8 @@ class CpuBackend:
 
     @property
     def templates(self) -> WeakKeyDictionary[Any, Any]:
-        """The templates of all CPU backends."""
-        return _templates
+        """The templates of all CPU backends of this precision."""
+        return _templates[self.precision]
 
     @property
     def follows(self) -> bool:
@@ -158,7 +162,7 @@ class CpuBackend:
 
     def apart(self) -> CpuBackend:
         """Return a backend for plans that never run."""
-        return CpuBackend(runs=False)
+        return CpuBackend(self.precision, runs=False)
 
     def template(
         self,
@@ -303,13 +307,21 @@ class CpuBackend:
 
 
 def _lower(
-    layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+    layer: LayerLike,
+    inputs: Sequence[Operand | None],
+    outputs: Sequence[Operand],
+    scratch: Scratch,
+    rounds: bool = False,
 ) -> Sequence[CpuStep]:
     family = family_of(layer)
     if family.lower is not None and outputs[0].shape.size:
         form = reference.form_of(layer, inputs, outputs)
         try:
-            native = family.lower(layer, form, inputs, outputs, scratch)
+            native = None
+            if rounds and family.lower_rounded is not None:
+                native = family.lower_rounded(layer, form, inputs, outputs, scratch)
+            if native is None:
+                native = family.lower(layer, form, inputs, outputs, scratch)
             if not isinstance(native, list | None):
                 raise TypeError(f"lower() returned {type(native).__name__}; it must return a list of steps, or None")
         except InputError:
@@ -380,10 +392,15 @@ def _python_step(
 
 
 def open_backend(precision: Precision) -> CpuBackend:
-    """Return a CPU backend. Raises InputError for another precision than float32."""
+    """Return a CPU backend. Raises InputError for float16."""
     if precision.has_halves:
         raise InputError(
             "the CPU keeps weights and activations in float32, and a GPU backend may keep them in float16: choose one "
-            "of those, or make the weights smaller by pf.quantize"
+            "of those, round products by activations='bfloat16', or make the weights smaller by pf.quantize"
         )
-    return CpuBackend()
+    if precision.rounds and not bfloat_product.instructions():
+        log.warning(
+            "activations='bfloat16' changes nothing on this processor, which lacks AVX512-BF16 and AMX: its products "
+            "stay float32"
+        )
+    return CpuBackend(precision)

@@ -47,7 +47,7 @@ def compare(
     signature: options.Signature = None,
 ) -> None:
     """Run a model layer by layer, and compare each layer with its definition, or with another model that has the same
-    values, or, for float16, with a run in float32; exit status 1 if one differs.
+    values, or, for float16 and bfloat16, with a run in float32; exit status 1 if one differs.
     """
     from rich.text import Text
 
@@ -98,6 +98,7 @@ def examine(
 
     Raises ModelError, InputError and MissingExtraError.
     """
+    from perframe.backends.precision import FULL
     from perframe.command_line.sources import loaded_model, model_inputs, named_model
     from perframe.inspection.bisecting import culprit
     from perframe.inspection.comparison import ONNXRUNTIME, all_values, compare, onnxruntime_values, states_after
@@ -120,7 +121,7 @@ def examine(
         found = compare(model, arrays, backend, against=wanted, **asdict(precision))
     at_fault = None
     wrong = {one.output for one in found if not one.agrees} & set(model.output_names)
-    if wanted is not None and wrong and not precision.has_halves:
+    if wanted is not None and wrong and precision == FULL:
         at_fault = culprit(partial(loaded_model, name, seed, signature=signature), arrays, wanted, backend)
     return Compared(model, sizes, found, at_fault)
 

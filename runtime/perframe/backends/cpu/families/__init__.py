@@ -24,12 +24,14 @@ class CpuFamily:
     - `compute(layer, form, arrays, outputs)` returns the outputs' values, computed by NumPy. Between plans, outputs are
       partial tensors, or None if an input is not a tensor.
     - `lower(layer, form, inputs, outputs, scratch)` returns native steps, or None for dtypes without a kernel.
+    - `lower_rounded`, with the same arguments, returns steps that round the operands of products to bfloat16, or None.
     - `takes_gaps(layer, inputs, outputs)` returns the values that may have gaps between their rows.
     - `overwrites(layer)` returns the index of the input that the layer may overwrite.
     """
 
     compute: Callable[[LayerLike, Any, Sequence[Any], Any], Iterable[Any]]
     lower: Callable[[LayerLike, Any, Inputs, Outputs, Scratch], list[NativeStep] | None] | None = None
+    lower_rounded: Callable[[LayerLike, Any, Inputs, Outputs, Scratch], list[NativeStep] | None] | None = None
     takes_gaps: Callable[[LayerLike, Inputs, Outputs], list[Operand]] | None = None
     overwrites: Callable[[LayerLike], int | None] | None = None
 

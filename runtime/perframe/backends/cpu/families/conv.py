@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels.fields import BATCH_STEPS, CONV, DEPTHWISE
 from perframe.backends.cpu.kernels.sizes import LANES
-from perframe.backends.cpu.lowering import gemm, winograd
+from perframe.backends.cpu.lowering import bfloat_product, gemm, winograd
 from perframe.backends.cpu.lowering.casting import accumulator
 from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS
 from perframe.backends.cpu.lowering.lowering import (
@@ -118,6 +118,15 @@ def lower(
     return lower_as("conv", layer, form, inputs, outputs, rows)
 
 
+def lower_rounded(
+    layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """Products of bfloat16, where channels are last and weights are constant."""
+    if not layer.channels_last or inputs[-1] is not None:
+        return None
+    return _channels_last(layer, _merged(form), inputs, outputs[0], scratch, rounds=True)
+
+
 def _merged(form: Convolution) -> Convolution:
     """An equal convolution over as few dims as possible, for data with the channels last."""
     window, size, output = form.window.merged(form.size, form.output)
@@ -130,7 +139,12 @@ def _merged(form: Convolution) -> Convolution:
 
 
 def _channels_last(
-    layer: LayerLike, form: Convolution, inputs: Sequence[Operand | None], out: Operand, scratch: Scratch
+    layer: LayerLike,
+    form: Convolution,
+    inputs: Sequence[Operand | None],
+    out: Operand,
+    scratch: Scratch,
+    rounds: bool = False,
 ) -> list[NativeStep] | None:
     x, w, b, addend, factor = inputs
     if x is None or w is None or not w.is_constant or len(form.size) > 3 or not all_float32(inputs):
@@ -143,10 +157,10 @@ def _channels_last(
         by_tap = w.derived("taps", _by_tap)
         return [depthwise(layer, form, window, x, by_tap, b, out)]
     taps = math.prod(form.window.kernel)
-    if winograd.pays(form):
+    if not rounds and winograd.pays(form):
         points = w.derived("points", winograd.panels_of(form))
         return [winograd.convolve(layer, form, (x, points, b), addend, out, scratch)]
-    if winograd.may_take(form):
+    if not rounds and winograd.may_take(form):
         jit.kernel("winograd")
 
     images, seen = gemm.images_of(form, window)
@@ -170,6 +184,10 @@ def _channels_last(
         window_z=window_z_words(form.window, form.size, form.output),
     )
     columns_of = partial(gemm.matrices_of, groups=specialized(groups))
+    if rounds:
+        if not bfloat_product.suits(product):
+            return None
+        return bfloat_product.multiply(layer, product, x, (w, "panels", columns_of), b, addend, out, scratch)
     made = gemm.panels_of(columns_of, specialized(groups), specialized(taps * depth), specialized(outputs))
     panels, steps_before = w.derived("panels", made), []
     if factor is not None:

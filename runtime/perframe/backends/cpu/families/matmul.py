@@ -12,7 +12,7 @@ import numpy as np
 
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels.fields import BATCH_STEPS, MATMUL
-from perframe.backends.cpu.lowering import gemm
+from perframe.backends.cpu.lowering import bfloat_product, gemm
 from perframe.backends.cpu.lowering.casting import accumulator
 from perframe.backends.cpu.lowering.lowering import all_float32, epilogue, float_array, step, strided_copy
 from perframe.backends.cpu.program.program import NativeStep
@@ -81,6 +81,16 @@ def lower(
     return [_by_rows(layer, form, a, b, bias, outputs[0])]
 
 
+def lower_rounded(
+    layer: LayerLike, form: Product, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
+) -> list[NativeStep] | None:
+    """Products of bfloat16 with constant weights."""
+    a, b, bias = inputs
+    if a is None or b is None or not b.is_constant or not all_float32(inputs):
+        return None
+    return _over_panels(layer, form, (a, b, bias), outputs[0], scratch, rounds=True)
+
+
 def _in_rows(
     layer: LayerLike, form: Product, a: Operand, scratch: Scratch
 ) -> tuple[Operand, Product, list[NativeStep]]:
@@ -114,6 +124,7 @@ def _over_panels(
     operands: tuple[Operand, Operand, Operand | None],
     out: Operand,
     scratch: Scratch,
+    rounds: bool = False,
 ) -> list[NativeStep] | None:
     """Steps for contiguous rows of a; b is packed once where it is constant, for each run else."""
     a, b, bias = operands
@@ -158,6 +169,10 @@ def _over_panels(
         key = f"panels of {form.b_strides} {form.columns} {form.depth} {form.alpha}"
         repeats = [specialized(batch[k]) for k in kept]
         matrices = partial(_constant_matrices, form=form, batch=repeats)
+        if rounds:
+            if not bfloat_product.suits(product):
+                return None
+            return bfloat_product.multiply(layer, product, a, (b, key, matrices), row, addend, out, scratch)
         sizes = specialized(form.depth), specialized(form.columns)
         packed = b.derived(key, gemm.panels_of(matrices, math.prod(repeats), *sizes))
     else:

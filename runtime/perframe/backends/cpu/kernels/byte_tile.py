@@ -4,9 +4,12 @@ A tile has at most `TILE_ROWS` rows, and one or two vectors of columns. The left
 `pitch` apart, and its depth is read in groups of four. The right operand is signed, and packed in panels of `PANEL`
 columns: for each group (columns in whole vectors, 4). The sums go to rows of `PANEL` int32.
 
+Products of bfloat16 have the same layout, with two numbers in a group of four bytes, and sums of float32.
+
 The kinds: "amx" has tiles of 16 rows as registers, and always reads all 16 rows; "vnni", and on arm64 "sudot" and
-"sdot", multiply vectors; "plain" multiplies pairs of 16 bits, for every other CPU. AMX takes its depth in equal steps
-of up to 16 groups. `begin_tiles` sets the registers up for them, and `end_tiles` gives the registers back.
+"sdot", multiply vectors; "plain" multiplies pairs of 16 bits, for every other CPU. Those of bfloat16 are "bfloat_amx"
+and "bfloat_pairs"; tests compare them with "bfloat_plain", which every CPU has. AMX takes its depth in equal steps of
+up to 16 groups. `begin_tiles` sets the registers up for them, and `end_tiles` gives the registers back.
 """
 
 from __future__ import annotations
@@ -24,19 +27,24 @@ from perframe.backends.cpu.kernels.emit import function_of, loop, number
 from perframe.backends.cpu.kernels.inlining import emitted, inline
 from perframe.backends.cpu.kernels.memory import bools
 from perframe.backends.cpu.kernels.sizes import AMX_ROWS, GROUP, LANES, PANEL, REGISTERS
-from perframe.backends.cpu.kernels.vector import I32, I64, declare, splat_of
+from perframe.backends.cpu.kernels.vector import I32, I64, VECTOR, declare, multiply_add_of, splat_of
 from perframe.backends.cpu.kernels.whole_vector import INTS
 
 TILE_ROWS = {"amx": 2 * AMX_ROWS, "vnni": min(14, (REGISTERS - 3) // 2), "plain": 4}
 TILE_ROWS |= dict.fromkeys(dot_tile.FEATURES, dot_tile.ROWS)
+TILE_ROWS |= {"bfloat_amx": TILE_ROWS["amx"], "bfloat_pairs": TILE_ROWS["vnni"], "bfloat_plain": (REGISTERS - 6) // 2}
 # the least rows that a tile reads, even if it computes fewer
-READ_ROWS = dict.fromkeys(TILE_ROWS, 1) | {"amx": AMX_ROWS}
+READ_ROWS = dict.fromkeys(TILE_ROWS, 1) | dict.fromkeys(("amx", "bfloat_amx"), AMX_ROWS)
 
 VECTORS = PANEL // LANES
 ROW_BYTES = LANES * GROUP  # bytes of one vector of a panel
 _VOID = ir.VoidType()
 _PAIRS = ir.VectorType(ir.IntType(16), 2 * LANES)
 _EIGHT = ir.Constant(_PAIRS, [8] * 2 * LANES)
+_HALF = ir.Constant(INTS, [16] * LANES)  # the bits of half a lane
+# a few rows wait for memory: they fetch so many bytes of the panel into the cache before they read them
+FEW_ROWS, AHEAD = 4, 8192
+SUMS_AT_ONCE = 8  # that run side by side, so that each waits for no other: a power of two
 _NAME = "zmm" if LANES == 16 else "ymm"
 _PREFIX = "" if LANES == 16 else "{vex} "  # AVX-VNNI
 
@@ -53,7 +61,7 @@ def _assembly(builder: Any, lines: list[str], values: list[Any], changed: int, c
     builder.asm(kind, "\n\t".join(lines), ",".join([*outputs, *inputs, *ends]), values, True)
 
 
-def _amx(blocks: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
+def _amx(instruction: str, blocks: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
     """Multiply blocks of 16 rows: each register of the left operand by each of the right."""
     a, pitch, b, sums, steps, groups = values
     width = number(vectors * ROW_BYTES)
@@ -74,7 +82,7 @@ def _amx(blocks: int, vectors: int, builder: Any, values: Sequence[Any]) -> None
     for block in range(blocks):
         lines.append(f"tileloadd ({rows[block]},{at['pitch']},1), %tmm{4 + block}")
         mine = [(vector, tile) for row, vector, tile in tiles if row == block]
-        lines += [f"tdpbusd %tmm{6 + vector}, %tmm{4 + block}, {tile}" for vector, tile in mine]
+        lines += [f"{instruction} %tmm{6 + vector}, %tmm{4 + block}, {tile}" for vector, tile in mine]
     lines += [f"addq {at['step']}, {row}" for row in rows]
     lines += [f"addq {at['panel']}, {at['b']}", f"decq {at['steps']}", "jnz 1b"]
     results = [at["sums"], at["below"]]
@@ -87,7 +95,7 @@ def _amx(blocks: int, vectors: int, builder: Any, values: Sequence[Any]) -> None
 _AMX_NAMES = ("a", "second", "b", "steps", "pitch", "width", "step", "panel", "sums", "line", "below")
 
 
-def _vnni(rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
+def _by_vectors(instruction: str, add: str, rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
     """Multiply a broadcast group of each row by a row of the panel."""
     a, pitch, b, sums, steps, groups = values
     bases = [builder.add(a, builder.mul(pitch, number(first))) for first in range(0, rows, 4)]
@@ -96,25 +104,43 @@ def _vnni(rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
     given = [*changed, pitch, builder.mul(pitch, number(3)), sums]
     panel, left = f"${len(bases)}", f"${len(bases) + 1}"
     once, thrice, result = (f"${2 * len(changed) + index}" for index in range(3))
-    offsets = ["(%s)", f"(%s,{once},1)", f"(%s,{once},2)", f"(%s,{thrice},1)"]
-    totals = [[f"%{_NAME}{row * vectors + vector}" for vector in range(vectors)] for row in range(rows)]
-    first = rows * vectors
-    right = [f"%{_NAME}{first + vector}" for vector in range(vectors)]
-    element = f"%{_NAME}{first + vectors}"
+    places = ["(%s)", f"(%s,{once},1)", f"(%s,{once},2)", f"(%s,{thrice},1)"]
+    size = rows * vectors
+    phases = max(1, SUMS_AT_ONCE // size)  # groups side by side, each with sums of its own
+    total = [f"%{_NAME}{k}" for k in range(phases * size)]
+    right = [f"%{_NAME}{phases * size + vector}" for vector in range(vectors)]
+    element = f"%{_NAME}{phases * size + vectors}"
+
+    def group(phase: int) -> list[str]:
+        at = phase * vectors
+        lines = [f"vmovups {(at + vector) * ROW_BYTES}({panel}), {name}" for vector, name in enumerate(right)]
+        if rows <= FEW_ROWS:
+            lines += [f"prefetcht0 {AHEAD + (at + vector) * ROW_BYTES}({panel})" for vector in range(vectors)]
+        for row in range(rows):
+            lines.append(f"vpbroadcastd {phase * GROUP}{places[row % 4] % f'${row // 4}'}, {element}")
+            mine = total[at * rows + row * vectors :]
+            lines += [f"{instruction} {b}, {element}, {mine[vector]}" for vector, b in enumerate(right)]
+        return lines
+
+    def step_on(count: int) -> list[str]:
+        lines = [f"addq $${count * GROUP}, ${index}" for index in range(len(bases))]
+        return [*lines, f"addq $${count * vectors * ROW_BYTES}, {panel}", f"subq $${count}, {left}"]
+
     lines = [
-        f"vpxor %xmm{k}, %xmm{k}, %xmm{k}" if k < 16 else f"vpxorq %zmm{k}, %zmm{k}, %zmm{k}" for k in range(first)
+        f"vpxor %xmm{k}, %xmm{k}, %xmm{k}" if k < 16 else f"vpxorq %zmm{k}, %zmm{k}, %zmm{k}" for k in range(len(total))
     ]
-    lines.append("1:")
-    lines += [f"vmovups {vector * ROW_BYTES}({panel}), {name}" for vector, name in enumerate(right)]
+    if phases > 1:
+        lines += [f"cmpq $${phases}, {left}", "jb 2f", "1:"]
+        lines += [line for phase in range(phases) for line in group(phase)]
+        lines += [*step_on(phases), f"cmpq $${phases}, {left}", "jae 1b", "2:", f"testq {left}, {left}", "jz 4f"]
+    lines += ["3:", *group(0), *step_on(1), "jnz 3b", "4:"]
+    while phases > 1:  # half of the sums are added to the others
+        phases //= 2
+        lines += [f"{add} {total[phases * size + k]}, {total[k]}, {total[k]}" for k in range(phases * size)]
     for row in range(rows):
-        lines.append(f"vpbroadcastd {offsets[row % 4] % f'${row // 4}'}, {element}")
-        lines += [f"{_PREFIX}vpdpbusd {b}, {element}, {total}" for b, total in zip(right, totals[row], strict=True)]
-    lines += [f"addq $${GROUP}, ${index}" for index in range(len(bases))]
-    lines += [f"addq $${vectors * ROW_BYTES}, {panel}", f"decq {left}", "jnz 1b"]
-    for row in range(rows):
-        for vector, total in enumerate(totals[row]):
-            lines.append(f"vmovups {total}, {(row * PANEL + vector * LANES) * 4}({result})")
-    _assembly(builder, lines, given, len(changed), [f"{_NAME}{k}" for k in range(first + vectors + 1)])
+        for vector in range(vectors):
+            lines.append(f"vmovups {total[row * vectors + vector]}, {(row * PANEL + vector * LANES) * 4}({result})")
+    _assembly(builder, lines, given, len(changed), [*(name[1:] for name in (*total, *right)), element[1:]])
 
 
 def _plain(rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
@@ -146,6 +172,36 @@ def _plain(rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None
         builder.store(total, _at(builder, sums, offset, INTS), align=4)
 
 
+def _bfloat_plain(rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
+    """Widen pairs of bfloat16 to float32: these are their upper halves."""
+    a, pitch, b, sums, steps, groups = values
+    starts = [builder.add(a, builder.mul(pitch, number(row))) for row in range(rows)]
+    upper = ir.Constant(INTS, [-(1 << 16)] * LANES)
+
+    def widened(pairs: Any) -> list[Any]:
+        return [builder.bitcast(part, VECTOR) for part in (builder.shl(pairs, _HALF), builder.and_(pairs, upper))]
+
+    def add_group(values: list[Any]) -> list[Any]:
+        at, *totals = values
+        panel = builder.add(b, builder.mul(at, number(vectors * ROW_BYTES)))
+        right = [
+            widened(builder.load(_at(builder, panel, vector * ROW_BYTES, INTS), align=1)) for vector in range(vectors)
+        ]
+        for row, start in enumerate(starts):
+            group = builder.load(_at(builder, builder.add(start, builder.mul(at, number(GROUP))), 0, I32), align=1)
+            left = widened(splat_of(builder, group))
+            for index, halves in enumerate(right, row * vectors):
+                for one, other in zip(left, halves, strict=True):
+                    totals[index] = multiply_add_of(builder, one, other, totals[index])
+        return [builder.add(at, number(1)), *totals]
+
+    zeros = [ir.Constant(VECTOR, [0.0] * LANES)] * rows * vectors
+    _, *running = loop(builder, "group", builder.mul(steps, groups), [number(0), *zeros], add_group, runs_once=True)
+    for index, total in enumerate(running):
+        offset = (index // vectors * PANEL + index % vectors * LANES) * 4
+        builder.store(total, _at(builder, sums, offset, VECTOR), align=4)
+
+
 def _at(builder: Any, address: Any, offset: int, kind: Any) -> Any:
     return builder.inttoptr(builder.add(address, number(offset)), kind.as_pointer())
 
@@ -155,9 +211,8 @@ def _multiply_pairs(builder: Any, left: Any, right: Any) -> Any:
     if _MULTIPLY_PAIRS:
         function = declare(builder.module, _MULTIPLY_PAIRS, INTS, [_PAIRS, _PAIRS])
         return builder.call(function, [builder.bitcast(left, _PAIRS), builder.bitcast(right, _PAIRS)])
-    half = ir.Constant(INTS, [16] * LANES)
-    low = [builder.ashr(builder.shl(value, half), half) for value in (left, right)]
-    high = [builder.ashr(value, half) for value in (left, right)]
+    low = [builder.ashr(builder.shl(value, _HALF), _HALF) for value in (left, right)]
+    high = [builder.ashr(value, _HALF) for value in (left, right)]
     return builder.add(builder.mul(*low), builder.mul(*high))
 
 
@@ -243,8 +298,17 @@ def _nothing():
 
 def tile_of(kind: str) -> tuple[Any, Any, Any]:
     """(begin_tiles, multiply, end_tiles) of one kind."""
-    if kind == "amx":
+    if READ_ROWS[kind] > 1:
         sizes = {rows: -(-rows // AMX_ROWS) for rows in range(1, 2 * AMX_ROWS + 1)}
-        return _configure, _tile(kind, _amx, sizes), _release_tiles
-    emit = {"vnni": _vnni, "plain": _plain}.get(kind) or functools.partial(dot_tile.dot, kind)
+        instruction = "tdpbusd" if kind == "amx" else "tdpbf16ps"
+        return _configure, _tile(kind, functools.partial(_amx, instruction), sizes), _release_tiles
+    emit: Emit = _VECTORS.get(kind) or functools.partial(dot_tile.dot, kind)
     return _no_configuration, _tile(kind, emit, {rows: rows for rows in range(1, TILE_ROWS[kind] + 1)}), _nothing
+
+
+_VECTORS: dict[str, Emit] = {
+    "vnni": functools.partial(_by_vectors, f"{_PREFIX}vpdpbusd", "vpaddd"),
+    "plain": _plain,
+    "bfloat_pairs": functools.partial(_by_vectors, "vdpbf16ps", "vaddps"),
+    "bfloat_plain": _bfloat_plain,
+}

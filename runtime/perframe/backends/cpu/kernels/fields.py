@@ -91,6 +91,14 @@ QUANTIZED = Fields(
     "limits finish parameters x_pitch out_pitch pixels depth columns pixel_block column_block pixel_items column_items"
     f" steps groups copy_pitch in_place flip sums_rows x_bytes {WINDOW} channels x_offset out_offset rank",
 )
+# As for QUANTIZED, for numbers of bfloat16. Sizes of x are in bytes: its depth, pitch, channels and offset.
+BFLOAT = Fields(
+    "x weights bias addend out",
+    "limits finish parameters x_pitch out_pitch addend_pitch pixels depth columns pixel_block column_block pixel_items"
+    " column_items steps groups copy_pitch in_place has_bias has_addend addend_columns x_bytes"
+    f" {WINDOW} channels x_offset out_offset rank",
+)
+BFLOAT_ROWS = Fields("x out", "size pitch elements")  # rows of `size` lie `pitch` apart in x, and together in out
 # x has contiguous rows of `depth`, and out of `columns`. An item is `row_block` rows by a panel of columns, which
 # becomes floats `depth_block` rows at a time.
 PACKED = Fields(

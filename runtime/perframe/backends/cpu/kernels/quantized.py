@@ -9,6 +9,7 @@ from numba import int32
 from perframe.backends.cpu.kernels.byte_tile import READ_ROWS, TILE_ROWS, tile_of
 from perframe.backends.cpu.kernels.fields import QUANTIZED
 from perframe.backends.cpu.kernels.finish import finish_rows
+from perframe.backends.cpu.kernels.gather_rows import gatherer
 from perframe.backends.cpu.kernels.inlining import inline
 from perframe.backends.cpu.kernels.memory import bools, floats, int32s, int64s
 from perframe.backends.cpu.kernels.sizes import LANES, PANEL, ROW_SUMS, SUMS
@@ -27,8 +28,6 @@ from perframe.backends.cpu.kernels.vector import (
 from perframe.backends.cpu.kernels.whole_vector import (
     add_whole,
     between,
-    copy_bytes,
-    fill_bytes,
     load_whole,
     multiply_whole,
     nearest,
@@ -38,49 +37,9 @@ from perframe.backends.cpu.kernels.whole_vector import (
     store_whole,
     subtract_whole,
 )
-from perframe.backends.cpu.kernels.window import window_of
 
 field, BATCH = QUANTIZED.at, QUANTIZED.rest
-
-
-@inline
-def _gather(n, x, block, pitch, first, last, flip, zero):
-    """Copy the pixels' windows to rows of bytes `pitch` apart, tap after tap. Taps outside are the zero point."""
-    height, width, out_height, out_width, ky, kx, sy, sx, dy, dx, py, px = window_of(n, field.height)
-    x_pitch, channels = n[field.x_pitch], n[field.channels]
-    line = kx * channels
-    ox, rest = first % out_width, first // out_width
-    oy, image = rest % out_height, rest // out_height
-    runs = dx == 1 and channels == x_pitch  # neighboring taps follow each other
-    for pixel in range(first, last):
-        to, left = block + (pixel - first) * pitch, ox * sx - px
-        for i in range(ky):
-            y = oy * sy - py + i * dy
-            if y < 0 or y >= height:
-                fill_bytes(to, zero, line)
-            elif runs and left >= 0 and left + kx <= width:
-                copy_bytes(to, x + ((image * height + y) * width + left) * channels, line, flip)
-            elif runs:
-                j0 = min(kx, max(0, -left))
-                j1 = max(j0, min(kx, width - left))
-                fill_bytes(to, zero, j0 * channels)
-                source = x + ((image * height + y) * width + left + j0) * channels
-                copy_bytes(to + j0 * channels, source, (j1 - j0) * channels, flip)
-                fill_bytes(to + j1 * channels, zero, (kx - j1) * channels)
-            else:
-                for j in range(kx):
-                    at = left + j * dx
-                    if at < 0 or at >= width:
-                        fill_bytes(to + j * channels, zero, channels)
-                    else:
-                        source = x + ((image * height + y) * width + at) * x_pitch
-                        copy_bytes(to + j * channels, source, channels, flip)
-            to += line
-        ox += 1
-        if ox == out_width:
-            ox, oy = 0, oy + 1
-            if oy == out_height:
-                oy, image = 0, image + 1
+_gather = gatherer(field)
 
 
 @inline

@@ -40,14 +40,16 @@ def instructions() -> tuple[str, ...]:
     kinds = ["plain"]
     if LANES > 4 and has("avx512vnni" if LANES == 16 else "avxvnni"):
         kinds.insert(0, "vnni")
-    if LANES == 16 and has("amx-int8") and has("amx-tile") and _may_use_amx():
+    if LANES == 16 and has("amx-int8") and has("amx-tile") and may_use_amx():
         kinds.insert(0, "amx")
     if architecture() == "aarch64" and LANES == 4:
         kinds[:0] = byte_products()
     return tuple(kinds)
 
 
-def _may_use_amx() -> bool:
+@functools.cache
+def may_use_amx() -> bool:
+    """Ask the system for the use of AMX. Return whether this process has it."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return False
     arch_prctl, request, tiles = 158, 0x1023, 18  # numbers of the system call, of ARCH_REQ_XCOMP_PERM and XTILEDATA
@@ -75,16 +77,23 @@ def _signed(matrices: Any) -> Any:
 
 
 def pack(matrices: Any) -> Any:
-    """(..., depth, columns) as panels of signed bytes: for each PANEL columns (groups, columns in whole vectors, 4)."""
+    """(..., depth, columns) as panels of signed bytes."""
+    return panels(_signed(matrices), GROUP)
+
+
+def panels(matrices: Any, each: int) -> Any:
+    """(..., depth, columns) in groups of `each` numbers, 4 bytes: for each PANEL columns (groups, columns in whole
+    vectors, each).
+    """
     *batch, depth, columns = matrices.shape
-    deep = _deep(depth)
-    packed = np.zeros((*batch, deep * padded(columns)), np.int8)
+    deep = _deep(depth * GROUP // each) * each // GROUP
+    packed = np.zeros((*batch, deep * padded(columns)), matrices.dtype)
     for first in range(0, columns, PANEL):
-        part = _signed(matrices[..., first : first + PANEL])
+        part = matrices[..., first : first + PANEL]
         width = padded(part.shape[-1])
-        whole = np.zeros((*batch, deep, width), np.int8)
+        whole = np.zeros((*batch, deep, width), matrices.dtype)
         whole[..., :depth, : part.shape[-1]] = part
-        grouped = np.moveaxis(whole.reshape(*batch, deep // GROUP, GROUP, width), -2, -1)
+        grouped = np.moveaxis(whole.reshape(*batch, deep // each, each, width), -2, -1)
         packed[..., first * deep : first * deep + deep * width] = grouped.reshape(*batch, -1)
     return packed.reshape(-1)
 
@@ -135,13 +144,11 @@ def multiply(
     if not form.depth:
         return None
     steps, groups = steps_of(form.depth)
-    pitch = steps * groups * GROUP
-    pitch += 64 if pitch % 1024 == 0 else 0  # other rows would share a few sets of the cache
-    kind = next(kind for kind in instructions() if kind != "amx" or _suits_amx(form, pitch))
-    rows = min(MOST_ROWS, ROOM // pitch // AMX_ROWS * AMX_ROWS if kind == "amx" else ROOM // pitch)
-    if not rows:
+    pitch = pitch_of(form.depth)
+    kind = next(kind for kind in instructions() if kind != "amx" or suits_amx(form, pitch))
+    blocks = blocks_of(form, pitch, kind == "amx")
+    if blocks is None:
         return None
-    blocks = _blocks(form, rows)
     kind_of_w, order = packing
     all_columns = form.columns * math.prod(form.batch)
     signed = columns.w.dtype is DataType.INT8
@@ -194,12 +201,24 @@ def _text(kind: str, out: Operand) -> str:
     return f"tile, result = {kind!r}, {RESULTS[out.dtype]!r}"
 
 
-def _suits_amx(form: Multiplication, pitch: int) -> bool:
+def suits_amx(form: Multiplication, pitch: int) -> bool:
+    """Whether AMX pays, and its rows fit on the stack."""
     return form.pixels >= FEW_ROWS and pitch * AMX_ROWS <= ROOM
 
 
-def _blocks(form: Multiplication, rows: int) -> dict[str, int]:
-    """The pixels and columns of an item, and the number of items: enough for all threads."""
+def pitch_of(depth: int) -> int:
+    """The bytes between two rows of a copy of the left operand."""
+    pitch = _deep(depth)
+    return pitch + (64 if pitch % 1024 == 0 else 0)  # other rows would share a few sets of the cache
+
+
+def blocks_of(form: Multiplication, pitch: int, by_amx: bool) -> dict[str, int] | None:
+    """The pixels and columns of an item, and the number of items: enough for all threads. None if a row is too long for
+    the stack.
+    """
+    rows = min(MOST_ROWS, ROOM // pitch // AMX_ROWS * AMX_ROWS if by_amx else ROOM // pitch)
+    if not rows:
+        return None
     threads, panels = thread_count(), -(-form.columns // PANEL)
     wanted = 4 * threads if threads > 1 else 1
     batches = math.prod(form.batch)

@@ -1,0 +1,138 @@
+"""Products of float32 numbers that are rounded to bfloat16: instructions, packing and blocking."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from perframe.backends.cpu.compile import jit
+from perframe.backends.cpu.kernels.fields import BFLOAT, BFLOAT_ROWS
+from perframe.backends.cpu.kernels.sizes import GROUP, LANES, PANEL
+from perframe.backends.cpu.lowering.byte_product import (
+    blocks_of,
+    may_use_amx,
+    packed_size,
+    panels,
+    pitch_of,
+    steps_of,
+    suits_amx,
+)
+from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS, Multiplication, finishing, padded
+from perframe.backends.cpu.lowering.lowering import sharing, step
+from perframe.backends.cpu.processor import has
+from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.operand import Operand, Scratch
+from perframe.backends.protocol import LayerLike
+from perframe.ir.sizes.size import at_least
+from perframe.tensor import DataType
+
+BYTES = 2  # of a number
+LEAST = 16  # the depth and the columns of a product for which rounding pays
+CHUNK = 4096  # numbers without gaps that an item rounds
+
+
+@functools.cache
+def instructions() -> tuple[str, ...]:
+    """The kinds of tiles that this CPU has, best first."""
+    kinds = []
+    if LANES == 16 and has("amx-bf16") and has("amx-tile") and may_use_amx():
+        kinds.append("bfloat_amx")
+    if LANES == 16 and has("avx512bf16"):
+        kinds.append("bfloat_pairs")
+    return tuple(kinds)
+
+
+def rounded(values: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """The bits of the nearest bfloat16, halves to even."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    made = ((bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), np.uint16(0x7FC0), made)
+
+
+def suits(form: Multiplication) -> bool:
+    """Whether a product may be one of bfloat16: one with a few rows and columns, and without gaps between its lines."""
+    depth_words = form.window_z
+    flat = all(depth_words[name] == 1 for name in ("size_z", "out_z", "kernel_z"))
+    return bool(instructions()) and flat and not form.out_line and min(form.depth, form.columns) >= LEAST
+
+
+def multiply(
+    layer: LayerLike,
+    form: Multiplication,
+    x: Operand,
+    weights: tuple[Operand, str, Callable[[Any], Any]],
+    bias: Operand | None,
+    addend: Operand | None,
+    out: Operand,
+    scratch: Scratch,
+) -> list[NativeStep] | None:
+    """Return the steps of a product, or None if a row is too long for the stack.
+
+    `weights` are the constant, the name of its matrices (depth, columns), and the function that makes them.
+    """
+    w, key, matrices = weights
+    depth = form.depth * BYTES
+    (steps, groups), pitch = steps_of(depth), pitch_of(depth)
+    kind = next((kind for kind in instructions() if kind != "bfloat_amx" or suits_amx(form, pitch)), None)
+    blocks = None if kind is None else blocks_of(form, pitch, kind == "bfloat_amx")
+    if blocks is None:
+        return None
+    x_pitch = x.shape[-1] if x.has_gaps else form.x_pitch
+    short = scratch((x.shape.size,), DataType.UINT16)
+    before = _round(layer, x, short)
+    x_steps, w_steps, *others = form.steps
+    matrix = form.depth * padded(form.columns)
+    batch_steps = (
+        [step * BYTES for step in x_steps],
+        [step // matrix * packed_size(depth, form.columns) for step in w_steps],
+        *others,
+    )
+    ends, keep = finishing(layer)
+    words = {name: form.words[name] * BYTES for name in ("depth", "channels", "x_offset")}
+    numbers = BFLOAT.numbers(
+        **ends,
+        **{**form.words, **words, "x_pitch": x_pitch * BYTES},
+        addend_pitch=form.addend_pitch,
+        pixels=form.pixels,
+        **blocks,
+        steps=steps,
+        groups=groups,
+        copy_pitch=pitch,
+        in_place=int(form.is_plain and depth == steps * groups * GROUP),
+        has_bias=int(bias is not None),
+        has_addend=int(addend is not None),
+        addend_columns=form.addend_columns or form.columns,
+        x_bytes=x.shape.size * BYTES,
+    )
+    zeros = Operand.stored(np.zeros(PANEL, np.float32))
+    panel = w.derived(f"bfloat {key}", lambda value: panels(rounded(matrices(value)), GROUP // BYTES))
+    operands = BFLOAT.operands(x=short, weights=panel, bias=bias or zeros, addend=addend or zeros, out=out)
+    items = blocks["pixel_items"] * blocks["column_items"] * math.prod(form.batch)
+    flops = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
+    grain = items * SPLIT_FLOPS * 4 // at_least(flops, 1)
+    for other in instructions():  # the kind depends on the number of rows: another shape may need another kind
+        jit.kernel("bfloat", _text(other))
+    words_behind = [*form.batch, *(one for steps_along in batch_steps for one in steps_along)]
+    made = step(layer, "bfloat", operands, [*numbers, *words_behind], items, _text(str(kind)), keep, grain=grain)
+    return [before, made]
+
+
+def _text(kind: str) -> str:
+    """The variant of the kernel."""
+    return f"tile = {kind!r}"
+
+
+def _round(layer: LayerLike, x: Operand, out: Operand) -> NativeStep:
+    """Return the step that rounds all numbers of x, and leaves out its gaps."""
+    elements, size, pitch = x.shape.size, CHUNK, CHUNK
+    if x.has_gaps:
+        size, pitch = x.shape[-1], x.pitch
+    items = -(-elements // at_least(size, 1))
+    numbers = BFLOAT_ROWS.numbers(size=size, pitch=pitch, elements=elements)
+    operands = BFLOAT_ROWS.operands(x=x, out=out)
+    return step(layer, "bfloat.rows", operands, numbers, items, grain=sharing(items, elements))
