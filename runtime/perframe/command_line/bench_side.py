@@ -77,13 +77,13 @@ class OnnxruntimeSide:
 
 
 class OpenvinoSide:
-    """OpenVINO on the CPU with a fixed number of threads. It computes in float32; its default may be bfloat16."""
+    """OpenVINO on the CPU with a fixed number of threads. Where we may round to bfloat16, it may, as is its default."""
 
-    def __init__(self, model: str, threads: int) -> None:
+    def __init__(self, model: str, threads: int, activations: str = "float32") -> None:
         import openvino
 
         options = {
-            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_PRECISION_HINT": "bf16" if activations == "bfloat16" else "f32",
             "INFERENCE_NUM_THREADS": str(threads),
             "PERFORMANCE_HINT": "LATENCY",
         }

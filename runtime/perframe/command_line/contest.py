@@ -177,7 +177,7 @@ class Process:
 
 
 class Contestant:
-    """A side, and its measurements so far. `options` are arguments of our workers."""
+    """A side, and its measurements so far. `options` are arguments of its worker, or of a peer's class."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class Contestant:
     ) -> None:
         self.timing = Timing(task.name, side, threads)
         self._task, self._process, self._clock = task, Process(side, limits, environment, command), clock
-        self._options: Mapping[str, Any] = options or {} if threads is None else {"threads": threads}
+        self._options: Mapping[str, Any] = {**(options or {}), **({} if threads is None else {"threads": threads})}
         self._burst = 1
         self._rounds: list[dict[Clock, float]] = []
 

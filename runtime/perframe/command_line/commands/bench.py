@@ -116,7 +116,8 @@ def _measure_one(
     from perframe.command_line.contest import Contestant
 
     ours = [Contestant(task, backend, options=options) for backend in backends]
-    peers = [[Contestant(task, peer, threads) for threads in thread_counts()] for peer in against]
+    rounding = {"openvino": {"activations": options.get("activations", "float32")}}
+    peers = [[Contestant(task, peer, threads, rounding.get(peer)) for threads in thread_counts()] for peer in against]
     everyone = [*ours, *itertools.chain(*peers)]
     try:
         for contestant in everyone:

@@ -6,7 +6,7 @@ from typing import Any
 
 from numba import uint16, uint32
 
-from perframe.backends.cpu.kernels.byte_tile import READ_ROWS, TILE_ROWS, tile_of
+from perframe.backends.cpu.kernels.byte_tile import TILE_ROWS, tile_of
 from perframe.backends.cpu.kernels.fields import BFLOAT, BFLOAT_ROWS
 from perframe.backends.cpu.kernels.finish import finish_rows
 from perframe.backends.cpu.kernels.gather_rows import gatherer
@@ -32,10 +32,28 @@ _gather = gatherer(field)
 _bits = POINTERS["uint32"]
 
 
+@inline
+def _rounded(bits):
+    """The upper half of the nearest bfloat16, halves to even. NaN stays NaN."""
+    if bits & uint32(0x7FFFFFFF) > uint32(0x7F800000):
+        return uint32(bits >> uint32(16)) | uint32(0x40)
+    return uint32(bits + uint32(0x7FFF) + (uint32(bits >> uint32(16)) & uint32(1))) >> uint32(16)
+
+
+@inline
+def _round(source, target, count):
+    """Round numbers from one address to another."""
+    x, out = _bits(source), shorts(target)
+    for k in range(count):
+        out[k] = uint16(_rounded(x[k]))
+
+
 def build(tile: str) -> Any:
-    """out = finish(clip(bias + x w + addend)). Items are (batch, block of pixels, block of columns)."""
+    """out = finish(clip(bias + x w + addend)). Items are (batch, block of pixels, block of columns). x is float32 where
+    rows are plain, and else bfloat16, as `rows` makes it.
+    """
     begin_tiles, multiply_tile, end_tiles = tile_of(tile)
-    tile_rows, read_rows = TILE_ROWS[tile], READ_ROWS[tile]
+    tile_rows = TILE_ROWS[tile]
 
     def kernel(numbers, begin, end):
         n = int64s(numbers)
@@ -60,20 +78,18 @@ def build(tile: str) -> Any:
             x_at, w_at, bias_at, out_at, addend_at = batch_offsets(n, BATCH, rank, rest)
             x_at += n[field.x_offset]
             m1, c1 = min(pixels, m0 + pixel_block), min(columns, c0 + column_block)
-            # tiles read whole registers: if these end beyond the input, the rows are copied
-            reach = x_at + (m0 + (m1 - m0 + read_rows - 1) // read_rows * read_rows - 1) * x_pitch + width
-            if n[field.in_place] and reach <= n[field.x_bytes]:
-                a, pitch = x + x_at + m0 * x_pitch, x_pitch
+            if n[field.is_plain]:
+                for m in range(m0, m1):
+                    _round(x + x_at + m * x_pitch, memory + (m - m0) * copy_pitch, depth // 2)
             else:
-                a, pitch = memory, copy_pitch
-                _gather(n, x + x_at, memory, pitch, m0, m1, 0, 0)
+                _gather(n, x + x_at, memory, copy_pitch, m0, m1, 0, 0)
             for j in range(c0, c1, PANEL):
                 count = min(PANEL, columns - j)
                 panel = weights + w_at + j * width
                 bias = n[field.bias] + (bias_at + j if n[field.has_bias] else 0) * 4
                 for m in range(m0, m1, tile_rows):
                     rows = min(tile_rows, m1 - m)
-                    multiply_tile(rows, count, a + (m - m0) * pitch, pitch, panel, sums, steps, groups)
+                    multiply_tile(rows, count, memory + (m - m0) * copy_pitch, copy_pitch, panel, sums, steps, groups)
                     to = n[field.out] + (out_at + n[field.out_offset] + m * out_pitch + j) * 4
                     more = n[field.addend] + (addend_at + m * addend_pitch + j) * 4
                     for v in range(0, count, LANES):
@@ -91,14 +107,6 @@ def build(tile: str) -> Any:
     return kernel
 
 
-@inline
-def _rounded(bits):
-    """The upper half of the nearest bfloat16, halves to even. NaN stays NaN."""
-    if bits & uint32(0x7FFFFFFF) > uint32(0x7F800000):
-        return uint32(bits >> uint32(16)) | uint32(0x40)
-    return uint32(bits + uint32(0x7FFF) + (uint32(bits >> uint32(16)) & uint32(1))) >> uint32(16)
-
-
 def rows() -> Any:
     """Round rows of numbers. Items are rows."""
     field = BFLOAT_ROWS.at
@@ -107,8 +115,7 @@ def rows() -> Any:
         n = int64s(numbers)
         size, pitch = n[field.size], n[field.pitch]
         for item in range(begin, end):
-            x, out = _bits(n[field.x] + item * pitch * 4), shorts(n[field.out] + item * size * 2)
-            for k in range(min(size, n[field.elements] - item * size)):
-                out[k] = uint16(_rounded(x[k]))
+            count = min(size, n[field.elements] - item * size)
+            _round(n[field.x] + item * pitch * 4, n[field.out] + item * size * 2, count)
 
     return kernel

@@ -82,36 +82,36 @@ def multiply(
     blocks = None if kind is None else blocks_of(form, pitch, kind == "bfloat_amx")
     if blocks is None:
         return None
-    x_pitch = x.shape[-1] if x.has_gaps else form.x_pitch
-    short = scratch((x.shape.size,), DataType.UINT16)
-    before = _round(layer, x, short)
+    before, given, each, x_pitch = list[NativeStep](), x, 4, form.x_pitch
+    if not form.is_plain:
+        given, each, x_pitch = scratch((x.shape.size,), DataType.UINT16), BYTES, x.shape[-1] if x.has_gaps else x_pitch
+        before = [_round(layer, x, given)]
     x_steps, w_steps, *others = form.steps
     matrix = form.depth * padded(form.columns)
     batch_steps = (
-        [step * BYTES for step in x_steps],
+        [step * each for step in x_steps],
         [step // matrix * packed_size(depth, form.columns) for step in w_steps],
         *others,
     )
     ends, keep = finishing(layer)
-    words = {name: form.words[name] * BYTES for name in ("depth", "channels", "x_offset")}
+    words = {"depth": depth, "channels": form.channels * BYTES, "x_offset": form.x_offset * each}
     numbers = BFLOAT.numbers(
         **ends,
-        **{**form.words, **words, "x_pitch": x_pitch * BYTES},
+        **{**form.words, **words, "x_pitch": x_pitch * each},
         addend_pitch=form.addend_pitch,
         pixels=form.pixels,
         **blocks,
         steps=steps,
         groups=groups,
         copy_pitch=pitch,
-        in_place=int(form.is_plain and depth == steps * groups * GROUP),
+        is_plain=int(form.is_plain),
         has_bias=int(bias is not None),
         has_addend=int(addend is not None),
         addend_columns=form.addend_columns or form.columns,
-        x_bytes=x.shape.size * BYTES,
     )
     zeros = Operand.stored(np.zeros(PANEL, np.float32))
     panel = w.derived(f"bfloat {key}", lambda value: panels(rounded(matrices(value)), GROUP // BYTES))
-    operands = BFLOAT.operands(x=short, weights=panel, bias=bias or zeros, addend=addend or zeros, out=out)
+    operands = BFLOAT.operands(x=given, weights=panel, bias=bias or zeros, addend=addend or zeros, out=out)
     items = blocks["pixel_items"] * blocks["column_items"] * math.prod(form.batch)
     flops = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
     grain = items * SPLIT_FLOPS * 4 // at_least(flops, 1)
@@ -119,7 +119,7 @@ def multiply(
         jit.kernel("bfloat", _text(other))
     words_behind = [*form.batch, *(one for steps_along in batch_steps for one in steps_along)]
     made = step(layer, "bfloat", operands, [*numbers, *words_behind], items, _text(str(kind)), keep, grain=grain)
-    return [before, made]
+    return [*before, made]
 
 
 def _text(kind: str) -> str:
