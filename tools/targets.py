@@ -175,6 +175,7 @@ _TEXTS: dict[str, list[str]] = {
     "packed": ["bits, has_zeros = 4, True", "bits, has_zeros = 8, False"],
     "quantize": _SIGNED,
     "bfloat": ["tile = 'bfloat_plain'"],
+    "bfloat.lines": [],  # for AMX alone
     "quantized": ["tile, result = 'plain', 'bytes'", "tile, result = 'plain', 'float32'"],
     "recurrent": [
         "".join(f"@inline\ndef {name}(x, p):\n    return tanh(x)\n" for name in ("first", "second", "third"))

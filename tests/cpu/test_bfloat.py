@@ -62,6 +62,9 @@ CONVOLUTIONS: list[tuple[Sequence[int], Sequence[int], Mapping[str, Any]]] = [
     ((1, 64, 6, 7), (40, 32, 3, 3), {"group": 2, "pads": [1, 1, 1, 1]}),
     ((1, 20, 16, 15), (19, 20, 3, 3), {"dilations": [2, 3], "pads": [2, 3, 2, 3]}),
     ((1, 32, 3, 3), (16, 32, 3, 3), {"pads": [2, 2, 2, 2]}),
+    ((2, 24, 20, 33), (40, 24, 3, 3), {"pads": [1, 2, 0, 1]}),
+    ((1, 64, 12, 40), (16, 64, 5, 3), {"dilations": [2, 1], "pads": [4, 1, 4, 1]}),
+    ((1, 128, 8, 64), (64, 64, 3, 3), {"group": 2}),
     ((1, 600, 4, 4), (37, 600, 3, 3), {"pads": [1, 1, 1, 1]}),
 ]
 
@@ -122,10 +125,11 @@ def test_addends_and_parts_of_a_concat(kind: str) -> None:
     assert np.abs(outputs_of(model, x) - whole).max() <= 0.02 * np.abs(whole).max()
 
 
-def test_nan_and_infinities_reach_their_sums_alone(kind: str) -> None:
+@pytest.mark.parametrize("channels", [17, 32])
+def test_nan_and_infinities_reach_their_sums_alone(kind: str, channels: int) -> None:
     """What lies behind a row or beside the picture meets weights of zero, and must not be NaN."""
-    x, w = draw(1, 17, 6, 6), draw(16, 17, 3, 3)
-    x[0, 3, 0, 0], x[0, 5, 5, 5], x[0, 16, 2, 5] = np.nan, np.inf, -np.inf
+    x, w = draw(1, channels, 6, 6), draw(16, channels, 3, 3)
+    x[0, 3, 0, 0], x[0, 5, 5, 5], x[0, channels - 1, 2, 5] = np.nan, np.inf, -np.inf
     model = load([node("Conv", "x w", "y", pads=[1, 1, 1, 1])], {"x": x.shape}, constants={"w": w})
     found = outputs_of(model, x)
     with np.errstate(invalid="ignore"):

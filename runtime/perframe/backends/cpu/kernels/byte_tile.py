@@ -9,7 +9,8 @@ Products of bfloat16 have the same layout, with two numbers in a group of four b
 The kinds: "amx" has tiles of 16 rows as registers, and always reads all 16 rows; "vnni", and on arm64 "sudot" and
 "sdot", multiply vectors; "plain" multiplies pairs of 16 bits, for every other CPU. Those of bfloat16 are "bfloat_amx"
 and "bfloat_pairs"; tests compare them with "bfloat_plain", which every CPU has. AMX takes its depth in equal steps of
-up to 16 groups. `begin_tiles` sets the registers up for them, and `end_tiles` gives the registers back.
+up to 16 groups, and it alone takes several runs of steps, with `skip` bytes of the left operand between two.
+`begin_tiles` sets the registers up for them, and `end_tiles` gives the registers back.
 """
 
 from __future__ import annotations
@@ -63,16 +64,16 @@ def _assembly(builder: Any, lines: list[str], values: list[Any], changed: int, c
 
 def _amx(instruction: str, blocks: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
     """Multiply blocks of 16 rows: each register of the left operand by each of the right."""
-    a, pitch, b, sums, steps, groups = values
+    a, pitch, b, sums, steps, groups, runs, skip = values
     width = number(vectors * ROW_BYTES)
     step, panel = builder.mul(groups, number(GROUP)), builder.mul(groups, width)
     second = builder.add(a, builder.mul(pitch, number(AMX_ROWS)))
-    below = builder.add(sums, number(AMX_ROWS * PANEL * 4))
-    # $0 a, $1 its second block, $2 b and $3 steps change; $9 is the pitch of sums
-    given = [a, second, b, steps, pitch, width, step, panel, sums, number(PANEL * 4), below]
-    tiles = [(block, vector, f"%tmm{2 * block + vector}") for block in range(blocks) for vector in range(vectors)]
+    # the first ones change: both rows, the panel, and what is left of steps and runs
+    given = [a, second, b, steps, runs, pitch, width, step, panel, sums, number(PANEL * 4), steps, skip]
+    names = ["a", "second", "b", "left", "runs", "pitch", "width", "step", "panel", "sums", "line", "steps", "skip"]
     # operands that change have two numbers, as outputs and as inputs; these come before the numbers of the others
-    at = {name: f"${index + (4 if index > 3 else 0)}" for index, name in enumerate(_AMX_NAMES)}
+    at = {name: f"${index + (5 if index > 4 else 0)}" for index, name in enumerate(names)}
+    tiles = [(block, vector, f"%tmm{2 * block + vector}") for block in range(blocks) for vector in range(vectors)]
     rows = [at["a"], at["second"]]
     lines = [f"tilezero {tile}" for *_, tile in tiles]
     lines.append("1:")
@@ -84,20 +85,19 @@ def _amx(instruction: str, blocks: int, vectors: int, builder: Any, values: Sequ
         mine = [(vector, tile) for row, vector, tile in tiles if row == block]
         lines += [f"{instruction} %tmm{6 + vector}, %tmm{4 + block}, {tile}" for vector, tile in mine]
     lines += [f"addq {at['step']}, {row}" for row in rows]
-    lines += [f"addq {at['panel']}, {at['b']}", f"decq {at['steps']}", "jnz 1b"]
-    results = [at["sums"], at["below"]]
-    lines += [
-        f"tilestored {tile}, {vector * LANES * 4}({results[block]},{at['line']},1)" for block, vector, tile in tiles
-    ]
-    _assembly(builder, lines, given, 4, [])
-
-
-_AMX_NAMES = ("a", "second", "b", "steps", "pitch", "width", "step", "panel", "sums", "line", "below")
+    lines += [f"addq {at['panel']}, {at['b']}", f"decq {at['left']}", "jnz 1b"]
+    lines += [*(f"addq {at['skip']}, {row}" for row in rows), f"movq {at['steps']}, {at['left']}"]
+    lines += [f"decq {at['runs']}", "jnz 1b"]
+    for block, vector, tile in tiles:
+        lines.append(
+            f"tilestored {tile}, {(block * AMX_ROWS * PANEL + vector * LANES) * 4}({at['sums']},{at['line']},1)"
+        )
+    _assembly(builder, lines, given, 5, [])
 
 
 def _by_vectors(instruction: str, add: str, rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
     """Multiply a broadcast group of each row by a row of the panel."""
-    a, pitch, b, sums, steps, groups = values
+    a, pitch, b, sums, steps, groups, *_ = values
     bases = [builder.add(a, builder.mul(pitch, number(first))) for first in range(0, rows, 4)]
     count = builder.mul(steps, groups)
     changed = [*bases, b, count]
@@ -145,7 +145,7 @@ def _by_vectors(instruction: str, add: str, rows: int, vectors: int, builder: An
 
 def _plain(rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
     """Widen bytes to pairs of 16 bits, the even and the odd bytes of a group, and add up the products of pairs."""
-    a, pitch, b, sums, steps, groups = values
+    a, pitch, b, sums, steps, groups, *_ = values
     starts = [builder.add(a, builder.mul(pitch, number(row))) for row in range(rows)]
 
     def add_group(values: list[Any]) -> list[Any]:
@@ -174,7 +174,7 @@ def _plain(rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None
 
 def _bfloat_plain(rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
     """Widen pairs of bfloat16 to float32: these are their upper halves."""
-    a, pitch, b, sums, steps, groups = values
+    a, pitch, b, sums, steps, groups, *_ = values
     starts = [builder.add(a, builder.mul(pitch, number(row))) for row in range(rows)]
     upper = ir.Constant(INTS, [-(1 << 16)] * LANES)
 
@@ -236,7 +236,17 @@ def _tile(kind: str, emit: Emit, sizes: dict[int, int]) -> Any:
 
     @intrinsic
     def multiply(
-        typing: Any, rows: Any, columns: Any, a: Any, pitch: Any, b: Any, sums: Any, steps: Any, groups: Any
+        typing: Any,
+        rows: Any,
+        columns: Any,
+        a: Any,
+        pitch: Any,
+        b: Any,
+        sums: Any,
+        steps: Any,
+        groups: Any,
+        runs: Any,
+        skip: Any,
     ) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             done, start = builder.append_basic_block("tile_done"), builder.block
@@ -249,7 +259,7 @@ def _tile(kind: str, emit: Emit, sizes: dict[int, int]) -> Any:
                     cases.add_case(number(rows), case)
                     builder.position_at_end(case)
                     body = functools.partial(emit, size, vectors)
-                    tile = function_of(builder.module, f"perframe_{kind}_{size}_{vectors}", [I64] * 6, body)
+                    tile = function_of(builder.module, f"perframe_{kind}_{size}_{vectors}", [I64] * 8, body)
                     builder.call(tile, args[2:])
                     builder.branch(done)
             builder.position_at_end(start)
@@ -258,7 +268,7 @@ def _tile(kind: str, emit: Emit, sizes: dict[int, int]) -> Any:
             builder.position_at_end(done)
             return context.get_dummy_value()
 
-        return types.void(*[types.int64] * 8), codegen
+        return types.void(*[types.int64] * 10), codegen
 
     return multiply
 

@@ -26,7 +26,7 @@ _PRODUCT = {"sdot": "llvm.aarch64.neon.sdot.v4i32.v16i8", "sudot": "llvm.aarch64
 
 def dot(kind: str, rows: int, vectors: int, builder: Any, values: Sequence[Any]) -> None:
     """Multiply groups of each row by rows of the panel: four groups at a time, and then the rest."""
-    a, pitch, b, sums, steps, groups = values
+    a, pitch, b, sums, steps, groups, *_ = values
     # The system says that the processor has the instructions; LLVM may not know. `add` accepts only names.
     set.add(builder.function.attributes, f'"target-features"="+neon,+{FEATURES[kind]}"')
     tile = _DotTile(kind, vectors, builder, [builder.add(a, builder.mul(pitch, number(row))) for row in range(rows)])

@@ -91,11 +91,12 @@ QUANTIZED = Fields(
     "limits finish parameters x_pitch out_pitch pixels depth columns pixel_block column_block pixel_items column_items"
     f" steps groups copy_pitch in_place flip sums_rows x_bytes {WINDOW} channels x_offset out_offset rank",
 )
-# As for QUANTIZED, for numbers of bfloat16. Sizes of x are in bytes: its pitch, channels and offset, and the depth.
+# As for QUANTIZED, for numbers of bfloat16. The sizes of x and the depth are in bytes. Where the kernel copies lines, a
+# block of pixels is one of lines.
 BFLOAT = Fields(
     "x weights bias addend out",
     "limits finish parameters x_pitch out_pitch addend_pitch pixels depth columns pixel_block column_block pixel_items"
-    " column_items steps groups copy_pitch is_plain has_bias has_addend addend_columns"
+    " column_items steps groups panel_depth copy_pitch is_plain has_bias addend_columns images"
     f" {WINDOW} channels x_offset out_offset rank",
 )
 BFLOAT_ROWS = Fields("x out", "size pitch elements")  # rows of `size` lie `pitch` apart in x, and together in out

@@ -96,7 +96,7 @@ def build(tile: str, result: str) -> Any:
                 panel = weights + w_at + j * width
                 for m in range(m0, m1, tile_rows):
                     rows = min(tile_rows, m1 - m)
-                    multiply_tile(rows, count, a + (m - m0) * pitch, pitch, panel, sums, steps, groups)
+                    multiply_tile(rows, count, a + (m - m0) * pitch, pitch, panel, sums, steps, groups, 1, 0)
                     to = out + (out_at + m * out_pitch + j) * element
                     for v in range(0, count, LANES):
                         at, few = column_at + j + v, min(LANES, count - v)

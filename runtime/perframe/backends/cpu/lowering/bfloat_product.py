@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels.fields import BFLOAT, BFLOAT_ROWS
-from perframe.backends.cpu.kernels.sizes import GROUP, LANES, PANEL
+from perframe.backends.cpu.kernels.sizes import AMX_ROWS, GROUP, LANES, PANEL
 from perframe.backends.cpu.lowering.byte_product import (
+    ROOM,
     blocks_of,
     may_use_amx,
     packed_size,
@@ -26,14 +27,18 @@ from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS, Multiplication, fin
 from perframe.backends.cpu.lowering.lowering import sharing, step
 from perframe.backends.cpu.processor import has
 from perframe.backends.cpu.program.program import NativeStep
+from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
-from perframe.ir.sizes.size import at_least
+from perframe.ir.sizes.size import at_least, at_most
 from perframe.tensor import DataType
 
 BYTES = 2  # of a number
 LEAST = 16  # the depth and the columns of a product for which rounding pays
 CHUNK = 4096  # numbers without gaps that an item rounds
+# the least pixels of a line for which AMX reads a copy of lines: between two lines lie rows without a pixel
+LEAST_WIDTH = 6
+ROWS_OF_LINES = 512  # the most rows of an item that copies lines
 
 
 @functools.cache
@@ -77,13 +82,19 @@ def multiply(
     """
     w, key, matrices = weights
     depth = form.depth * BYTES
-    (steps, groups), pitch = steps_of(depth), pitch_of(depth)
+    pitch = pitch_of(depth)
     kind = next((kind for kind in instructions() if kind != "bfloat_amx" or suits_amx(form, pitch)), None)
-    blocks = None if kind is None else blocks_of(form, pitch, kind == "bfloat_amx")
+    (steps, groups), blocks, kernel = steps_of(depth), None, "bfloat"
+    if kind == "bfloat_amx" and _has_lines(form):
+        blocks = _blocks_of_lines(form)
+    if blocks is not None:
+        (steps, groups), kernel = steps_of(_run(form)), "bfloat.lines"
+    elif kind is not None:
+        blocks = blocks_of(form, pitch, kind == "bfloat_amx")
     if blocks is None:
         return None
     before, given, each, x_pitch = list[NativeStep](), x, 4, form.x_pitch
-    if not form.is_plain:
+    if kernel == "bfloat" and not form.is_plain:
         given, each, x_pitch = scratch((x.shape.size,), DataType.UINT16), BYTES, x.shape[-1] if x.has_gaps else x_pitch
         before = [_round(layer, x, given)]
     x_steps, w_steps, *others = form.steps
@@ -103,23 +114,63 @@ def multiply(
         **blocks,
         steps=steps,
         groups=groups,
+        panel_depth=math.prod(steps_of(depth)) * GROUP,
         copy_pitch=pitch,
         is_plain=int(form.is_plain),
         has_bias=int(bias is not None),
-        has_addend=int(addend is not None),
-        addend_columns=form.addend_columns or form.columns,
+        addend_columns=0 if addend is None else form.addend_columns or form.columns,
+        images=form.images,
     )
     zeros = Operand.stored(np.zeros(PANEL, np.float32))
     panel = w.derived(f"bfloat {key}", lambda value: panels(rounded(matrices(value)), GROUP // BYTES))
     operands = BFLOAT.operands(x=given, weights=panel, bias=bias or zeros, addend=addend or zeros, out=out)
     items = blocks["pixel_items"] * blocks["column_items"] * math.prod(form.batch)
+    items *= form.images if kernel == "bfloat.lines" else 1
     flops = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
     grain = items * SPLIT_FLOPS * 4 // at_least(flops, 1)
     for other in instructions():  # the kind depends on the number of rows: another shape may need another kind
         jit.kernel("bfloat", _text(other))
     words_behind = [*form.batch, *(one for steps_along in batch_steps for one in steps_along)]
-    made = step(layer, "bfloat", operands, [*numbers, *words_behind], items, _text(str(kind)), keep, grain=grain)
+    made = step(layer, kernel, operands, [*numbers, *words_behind], items, _text(str(kind)), keep, grain=grain)
     return [*before, made]
+
+
+def _run(form: Multiplication) -> int:
+    """The bytes of a line of taps."""
+    return form.window["kernel_x"] * form.channels * BYTES
+
+
+def _has_lines(form: Multiplication) -> bool:
+    """Whether rows may be parts of a copy of lines: neighboring pixels are neighbors there, and whole groups."""
+    seen = form.window
+    if form.is_plain or seen["stride_x"] != 1 or seen["stride_y"] != 1 or seen["dilation_x"] != 1:
+        return False
+    return math.prod(steps_of(_run(form))) * GROUP == _run(form) and seen["out_width"] >= LEAST_WIDTH
+
+
+def _blocks_of_lines(form: Multiplication) -> dict[str, int] | None:
+    """The lines and columns of an item, and the number of items: enough for all threads. None if no line fits on the
+    stack.
+    """
+    seen, pixel = form.window, form.channels * BYTES
+    wide, more = seen["out_width"] + seen["kernel_x"] - 1, (seen["kernel_y"] - 1) * seen["dilation_y"]
+    # tiles read whole registers, up to two behind the last row
+    most = (ROOM - 2 * AMX_ROWS * pixel) // (wide * pixel) - more
+    if most < 1:
+        return None
+    threads, panels_across = thread_count(), -(-form.columns // PANEL)
+    wanted, batches = 4 * threads if threads > 1 else 1, form.images * math.prod(form.batch)
+    lines = at_most(seen["out_height"], at_most(most, -(-ROWS_OF_LINES // wide)))
+    lines = at_most(lines, at_least(seen["out_height"] * batches // wanted, -(-2 * AMX_ROWS // wide)))
+    line_items = -(-seen["out_height"] // lines)
+    column_items = at_most(panels_across, -(-wanted // (line_items * batches)))
+    column_block = PANEL * -(-panels_across // column_items)
+    return {
+        "pixel_block": -(-seen["out_height"] // line_items),
+        "column_block": column_block,
+        "pixel_items": line_items,
+        "column_items": -(-form.columns // column_block),
+    }
 
 
 def _text(kind: str) -> str:
