@@ -37,7 +37,7 @@ BYTES = 2  # of a number
 LEAST = 16  # the depth and the columns of a product for which rounding pays
 CHUNK = 4096  # numbers without gaps that an item rounds
 # the least pixels of a line for which AMX reads a copy of lines: between two lines lie rows without a pixel
-LEAST_WIDTH = 6
+LEAST_WIDTH = 12
 ROWS_OF_LINES = 512  # the most rows of an item that copies lines
 
 
@@ -160,10 +160,12 @@ def _blocks_of_lines(form: Multiplication) -> dict[str, int] | None:
         return None
     threads, panels_across = thread_count(), -(-form.columns // PANEL)
     wanted, batches = 4 * threads if threads > 1 else 1, form.images * math.prod(form.batch)
-    lines = at_most(seen["out_height"], at_most(most, -(-ROWS_OF_LINES // wide)))
-    lines = at_most(lines, at_least(seen["out_height"] * batches // wanted, -(-2 * AMX_ROWS // wide)))
+    lines = at_most(most, -(-ROWS_OF_LINES // wide))
+    # more items first by columns, since such items read the weights only once; each copies the lines, so they are wide
+    items = batches * -(-seen["out_height"] // lines)
+    column_items = at_most(-(-panels_across // 2), -(-wanted // items))
+    lines = at_most(lines, -(-seen["out_height"] // -(-wanted // (column_items * batches))))
     line_items = -(-seen["out_height"] // lines)
-    column_items = at_most(panels_across, -(-wanted // (line_items * batches)))
     column_block = PANEL * -(-panels_across // column_items)
     return {
         "pixel_block": -(-seen["out_height"] // line_items),
