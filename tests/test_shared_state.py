@@ -47,6 +47,7 @@ REASONS = {
     "backends/gl/replay.py:_engine": "made once, under `_lock`; its code has no state",
     "backends/gl/replay.py:_lock": LOCK,
     "backends/cpu/backend.py:_templates": BY_MODEL + "; templates have a lock of their own",
+    "backends/cpu/backend.py:_rounded_templates": BY_MODEL + "; templates have a lock of their own",
     "backends/cpu/lowering/winograd.py:_all_rooms": "each step adds its own; only a forked child reads it",
     "backends/gl/replay.py:_native": "made once, under `_lock`; its code has no state",
     "command_line/cli.py:app": IMPORTS,

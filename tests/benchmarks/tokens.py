@@ -106,10 +106,11 @@ def given(token: int, total: int, names: Iterable[str]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in names}
 
 
-def ours(file: Path, capacity: int) -> tuple[Callable[[], None], Callable[[int, int], int]]:
+def ours(file: Path, capacity: int, activations: str) -> tuple[Callable[[], None], Callable[[int, int], int]]:
     """A reset, and a function that takes a token and gives the next one."""
     model = pf.text.without_mask(pf.load(file))
-    worker = pf.Worker(model, carry=pf.text.carry_of(model), carry_capacity=capacity)
+    carry = pf.text.carry_of(model)
+    worker = pf.Worker(model, activations=activations, carry=carry, carry_capacity=capacity)
     names = [value.name for value in model.inputs]
     worker.warmup(given(5, 1, names))
 
@@ -169,8 +170,10 @@ def generation(sides: tuple[Callable[[], None], Callable[[int, int], int]], toke
     return made, statistics.median(times)
 
 
-def main(names: Annotated[list[str] | None, typer.Argument()] = None, rounds: int = 7) -> None:
-    """Time the decoders of these names, or all."""
+def main(
+    names: Annotated[list[str] | None, typer.Argument()] = None, rounds: int = 7, activations: str = "float32"
+) -> None:
+    """Time the decoders of these names, or all. `activations` are those of our workers."""
     table = Table("decoder", "parameters", "ours, ms", "onnxruntime, ms", "ratio", "rounds", "same tokens")
     for case in CASES:
         if names and case.name not in names:
@@ -180,7 +183,7 @@ def main(names: Annotated[list[str] | None, typer.Argument()] = None, rounds: in
             decoder, capacity = case.decoder, case.tokens + 8
             shared = capacity if isinstance(decoder, Grouped) else 0
             head = decoder.head if isinstance(decoder, Grouped) else decoder.head_size
-            sides = ours(file, capacity), theirs(file, head, shared)
+            sides = ours(file, capacity, activations), theirs(file, head, shared)
             size = pf.load(file).parameter_count
             texts = [generation(one, case.tokens)[0] for one in sides]  # plans are made, and both are warm
             pairs = [[generation(one, case.tokens)[1] for one in sides] for _ in range(rounds)]

@@ -52,8 +52,8 @@ def open_backend(name: BackendName, ctx: GLContext | None = None, precision: Pre
     kind = backend_type(name, ctx)
     if precision.rounds and kind is not BackendType.CPU:
         raise InputError(
-            f"activations='bfloat16' is for backend='cpu', and this is {kind}: there activations='float16' takes half "
-            "of the memory"
+            f"activations='bfloat16' is neither 'float32' nor 'float16', and {kind} keeps numbers in one of these: "
+            "'bfloat16' is for backend='cpu'"
         )
     match kind:
         case BackendType.CPU:

@@ -32,7 +32,7 @@ class Precision:
         for field in fields(self):
             given, choices = getattr(self, field.name), _CHOICES[field.name]
             if given not in choices:
-                raise InputError(f"{field.name}={given!r} is not one of {', '.join(map(repr, map(str, choices)))}")
+                raise InputError(f"{field.name}={given!r} is neither {' nor '.join(map(repr, map(str, choices)))}")
 
     @property
     def has_halves(self) -> bool:

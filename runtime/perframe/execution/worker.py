@@ -57,19 +57,17 @@ class Worker(Inspected):
     thread that made it.
 
     `model` is a Model, or anything that `load` takes. An input whose dtype differs from the declared one is converted
-    if that changes no value, or with `cast` in any case.
+    if that changes no value, or with `cast` in any case. `backend` is a BackendType or its name. "auto" is gpu_compute
+    or gpu_pixel on a real GPU, and the CPU where OpenGL is emulated or absent.
 
-    `backend` is a BackendType or its name. "auto" is gpu_compute or gpu_pixel on a real GPU, and the CPU where OpenGL
-    is emulated or absent.
+    `ctx` is the caller's moderngl context (a GPU worker without one makes its own, headless). With `strict`, a layer
+    that cannot run on the backend raises FallbackError instead of running on the CPU; shape arithmetic may always run
+    there. A `check` compares each layer of each run with its definition. PERFRAME_CHECK=1 in the environment gives
+    every worker a check that raises BackendError at the first layer that differs.
 
-    `ctx` is the caller's moderngl context (a GPU worker without one makes its own, headless). With `strict`, a
-    layer that cannot run on the backend raises FallbackError instead of running on the CPU; shape arithmetic may
-    always run there. A `check` compares each layer of each run with its definition. PERFRAME_CHECK=1 in the environment
-    gives every worker a check that raises BackendError at the first layer that differs.
-
-    A worker on a GPU may keep `weights`, and the values between layers, which are `activations`, in "float16": that
-    takes half of the memory. Its arithmetic, inputs and outputs stay float32. The page "GPU backends" lists the errors.
-    On the CPU, `activations` of "bfloat16" let products round what they multiply (the page "CPU backend").
+    A GPU may keep `weights`, and the values between layers, which are `activations`, in "float16", half the memory; its
+    arithmetic, inputs and outputs stay float32 (the page "GPU backends"). On the CPU, `activations` of "bfloat16" let
+    products round what they multiply (the page "CPU backend").
 
     `carry` maps outputs to inputs: the value of the output is the next run's input. These states stay on the device.
     One that is its input with more appended grows in place: up to `carry_capacity` rows, or in storage that doubles.

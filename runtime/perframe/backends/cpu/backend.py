@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -17,7 +15,6 @@ import numpy as np
 from perframe.backends.cpu import reference
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.families import family_of
-from perframe.backends.cpu.lowering import bfloat_product
 from perframe.backends.cpu.lowering.recipes import Recipes
 from perframe.backends.cpu.lowering.rows import array_of, extent
 from perframe.backends.cpu.program.arena import Arena, ArenaStorage, ArenaWorkspace
@@ -39,9 +36,8 @@ from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, 
 from perframe.tensor.sharing import begin_job, lock_all
 from perframe.tensor.storage import aligned_bytes
 
-log = logging.getLogger("perframe")
-
-_templates: dict[Precision, WeakKeyDictionary[Any, Any]] = defaultdict(WeakKeyDictionary)
+_templates: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_rounded_templates: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 class CpuBackend:
@@ -153,7 +149,7 @@ class CpuBackend:
     @property
     def templates(self) -> WeakKeyDictionary[Any, Any]:
         """The templates of all CPU backends of this precision."""
-        return _templates[self.precision]
+        return _rounded_templates if self.precision.rounds else _templates
 
     @property
     def follows(self) -> bool:
@@ -307,21 +303,13 @@ class CpuBackend:
 
 
 def _lower(
-    layer: LayerLike,
-    inputs: Sequence[Operand | None],
-    outputs: Sequence[Operand],
-    scratch: Scratch,
-    rounds: bool = False,
+    layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch, rounds: bool
 ) -> Sequence[CpuStep]:
     family = family_of(layer)
     if family.lower is not None and outputs[0].shape.size:
         form = reference.form_of(layer, inputs, outputs)
         try:
-            native = None
-            if rounds and family.lower_rounded is not None:
-                native = family.lower_rounded(layer, form, inputs, outputs, scratch)
-            if native is None:
-                native = family.lower(layer, form, inputs, outputs, scratch)
+            native = family.steps(layer, form, inputs, outputs, scratch, rounds)
             if not isinstance(native, list | None):
                 raise TypeError(f"lower() returned {type(native).__name__}; it must return a list of steps, or None")
         except InputError:
@@ -398,9 +386,8 @@ def open_backend(precision: Precision) -> CpuBackend:
             "the CPU keeps weights and activations in float32, and a GPU backend may keep them in float16: choose one "
             "of those, round products by activations='bfloat16', or make the weights smaller by pf.quantize"
         )
-    if precision.rounds and not bfloat_product.instructions():
-        log.warning(
-            "activations='bfloat16' changes nothing on this processor, which lacks AVX512-BF16 and AMX: its products "
-            "stay float32"
-        )
+    if precision.rounds:
+        from perframe.backends.cpu.lowering import bfloat_product
+
+        bfloat_product.warn_if_absent()
     return CpuBackend(precision)

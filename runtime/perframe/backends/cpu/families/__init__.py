@@ -35,6 +35,14 @@ class CpuFamily:
     takes_gaps: Callable[[LayerLike, Inputs, Outputs], list[Operand]] | None = None
     overwrites: Callable[[LayerLike], int | None] | None = None
 
+    def steps(
+        self, layer: LayerLike, form: Any, inputs: Inputs, outputs: Outputs, scratch: Scratch, rounds: bool
+    ) -> list[NativeStep] | None:
+        """Return the steps of `lower_rounded`, if the worker rounds and if there are any, or those of `lower`."""
+        assert self.lower is not None
+        rounded = self.lower_rounded(layer, form, inputs, outputs, scratch) if rounds and self.lower_rounded else None
+        return self.lower(layer, form, inputs, outputs, scratch) if rounded is None else rounded
+
 
 def family_of(layer: LayerLike) -> CpuFamily:
     """Return the family that runs a layer, or the computation that its declaration has. Raises ModelError."""

@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels.fields import BATCH_STEPS, CONV, DEPTHWISE
 from perframe.backends.cpu.kernels.sizes import LANES
-from perframe.backends.cpu.lowering import bfloat_product, gemm, winograd
+from perframe.backends.cpu.lowering import gemm, winograd
 from perframe.backends.cpu.lowering.casting import accumulator
 from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS
 from perframe.backends.cpu.lowering.lowering import (
@@ -185,6 +185,8 @@ def _channels_last(
     )
     columns_of = partial(gemm.matrices_of, groups=specialized(groups))
     if rounds:
+        from perframe.backends.cpu.lowering import bfloat_product  # late: few workers round
+
         if not bfloat_product.suits(product):
             return None
         return bfloat_product.multiply(layer, product, x, (w, "panels", columns_of), b, addend, out, scratch)

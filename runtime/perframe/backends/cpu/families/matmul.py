@@ -12,7 +12,7 @@ import numpy as np
 
 from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels.fields import BATCH_STEPS, MATMUL
-from perframe.backends.cpu.lowering import bfloat_product, gemm
+from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.casting import accumulator
 from perframe.backends.cpu.lowering.lowering import all_float32, epilogue, float_array, step, strided_copy
 from perframe.backends.cpu.program.program import NativeStep
@@ -170,6 +170,8 @@ def _over_panels(
         repeats = [specialized(batch[k]) for k in kept]
         matrices = partial(_constant_matrices, form=form, batch=repeats)
         if rounds:
+            from perframe.backends.cpu.lowering import bfloat_product  # late: few workers round
+
             if not bfloat_product.suits(product):
                 return None
             return bfloat_product.multiply(layer, product, a, (b, key, matrices), row, addend, out, scratch)

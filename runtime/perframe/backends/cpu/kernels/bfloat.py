@@ -136,8 +136,8 @@ def _copy_lines(n, x, memory, first, high, wide):
 
 
 def lines(tile: str) -> Any:
-    """The same for windows of stride 1, whose rows are parts of a copy of the picture's lines, which serves all taps.
-    Items are (batch, picture, block of lines, block of columns).
+    """A convolution of stride 1. The rows of its windows are parts of a copy of the picture's lines, which serves all
+    taps. Items are (batch, picture, block of lines, block of columns).
     """
     begin_tiles, multiply_tile, end_tiles = tile_of(tile)
     tile_rows = TILE_ROWS[tile]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import math
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,8 @@ from perframe.backends.protocol import LayerLike
 from perframe.ir.sizes.size import at_least, at_most
 from perframe.tensor import DataType
 
+log = logging.getLogger("perframe")
+
 BYTES = 2  # of a number
 LEAST = 16  # the depth and the columns of a product for which rounding pays
 CHUNK = 4096  # numbers without gaps that an item rounds
@@ -50,6 +53,15 @@ def instructions() -> tuple[str, ...]:
     if LANES == 16 and has("avx512bf16"):
         kinds.append("bfloat_pairs")
     return tuple(kinds)
+
+
+def warn_if_absent() -> None:
+    """Log a warning where this CPU has no such instructions."""
+    if not instructions():
+        log.warning(
+            "activations='bfloat16' changes nothing on this processor, which lacks AVX512-BF16 and AMX: its products "
+            "stay float32"
+        )
 
 
 def rounded(values: NDArray[np.float32]) -> NDArray[np.uint16]:
