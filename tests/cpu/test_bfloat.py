@@ -12,6 +12,7 @@ import pytest
 
 import perframe as pf
 from perframe.backends import waiting_for_kernels
+from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.lowering import bfloat_product
 from perframe.testing import Draw
 from small import load, node
@@ -151,8 +152,18 @@ def test_numbers_are_rounded_to_the_nearest(kind: str) -> None:
     np.testing.assert_array_equal(np.diagonal(found)[4:14], wanted[4:14])
 
 
-def test_other_sizes_follow(kind: str) -> None:
-    """Templates of rounded products serve rounded workers, and float32 ones beside them have their own."""
+def test_other_sizes_follow(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Templates of rounded products serve rounded workers, and float32 ones beside them have their own. No other size
+    needs another kernel.
+    """
+    requested, first, kernel = list[tuple[str, str]](), set[tuple[str, str]](), jit.kernel
+
+    def noting(name: str, text: str = "") -> int:
+        if name.startswith("bfloat"):
+            requested.append((name, text))
+        return kernel(name, text)
+
+    monkeypatch.setattr(jit, "kernel", noting)
     w = draw(32, 16, 3, 3)
     model = load([node("Conv", "x w", "y", pads=[1, 1, 1, 1])], {"x": ("n", 16, "h", "w")}, constants={"w": w})
     with waiting_for_kernels(), pf.Worker(model, activations="bfloat16") as short, pf.Worker(model) as whole:
@@ -162,6 +173,8 @@ def test_other_sizes_follow(kind: str) -> None:
                 sums, sizes = exact("Conv", kept(x), kept(w), pads=[1, 1, 1, 1])
                 found = worker.schedule(x).peek_output().numpy()
                 assert np.abs(found - sums).max() <= 5e-6 * sizes.max(), (size, kept)
+            first = first or set(requested)
+            assert set(requested) == first, f"another kernel for {size}"
 
 
 def test_weights_take_half(kind: str) -> None:

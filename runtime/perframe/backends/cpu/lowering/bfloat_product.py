@@ -72,7 +72,7 @@ def rounded(values: NDArray[np.float32]) -> NDArray[np.uint16]:
 
 
 def suits(form: Multiplication) -> bool:
-    """Whether a product may be one of bfloat16: one with a few rows and columns, and without gaps between its lines."""
+    """Whether a product may be one of bfloat16: one of some depth and columns, in planes without gaps between lines."""
     depth_words = form.window_z
     flat = all(depth_words[name] == 1 for name in ("size_z", "out_z", "kernel_z"))
     return bool(instructions()) and flat and not form.out_line and min(form.depth, form.columns) >= LEAST
@@ -140,11 +140,20 @@ def multiply(
     items *= form.images if kernel == "bfloat.lines" else 1
     flops = 2 * form.pixels * form.columns * form.depth * math.prod(form.batch)
     grain = items * SPLIT_FLOPS * 4 // at_least(flops, 1)
-    for other in instructions():  # the kind depends on the number of rows: another shape may need another kind
-        jit.kernel("bfloat", _text(other))
+    _expect(form)
     words_behind = [*form.batch, *(one for steps_along in batch_steps for one in steps_along)]
     made = step(layer, kernel, operands, [*numbers, *words_behind], items, _text(str(kind)), keep, grain=grain)
     return [*before, made]
+
+
+def _expect(form: Multiplication) -> None:
+    """Request all kernels that the product may need in other shapes: the number of rows and the width decide."""
+    for kind in instructions():
+        jit.kernel("bfloat", _text(kind))
+        if not form.is_plain:
+            jit.kernel("bfloat.rows")
+            if kind == "bfloat_amx":
+                jit.kernel("bfloat.lines", _text(kind))
 
 
 def _run(form: Multiplication) -> int:
