@@ -78,23 +78,24 @@ def _signed(matrices: Any) -> Any:
 
 def pack(matrices: Any) -> Any:
     """(..., depth, columns) as panels of signed bytes."""
-    return panels(_signed(matrices), GROUP)
+    return panels(matrices, np.int8, _signed)
 
 
-def panels(matrices: Any, each: int) -> Any:
-    """(..., depth, columns) in groups of `each` numbers, 4 bytes: for each PANEL columns (groups, columns in whole
-    vectors, each).
+def panels(matrices: Any, dtype: Any, convert: Callable[[Any], Any]) -> Any:
+    """(..., depth, columns) as numbers of `dtype`, which `convert` makes, in groups of 4 bytes: for each PANEL columns
+    (groups, columns in whole vectors, the numbers of a group).
     """
     *batch, depth, columns = matrices.shape
+    each = GROUP // np.dtype(dtype).itemsize
     deep = _deep(depth * GROUP // each) * each // GROUP
-    packed = np.zeros((*batch, deep * padded(columns)), matrices.dtype)
+    packed = np.zeros((*batch, deep * padded(columns)), dtype)
     for first in range(0, columns, PANEL):
-        part = matrices[..., first : first + PANEL]
-        width = padded(part.shape[-1])
-        whole = np.zeros((*batch, deep, width), matrices.dtype)
-        whole[..., :depth, : part.shape[-1]] = part
-        grouped = np.moveaxis(whole.reshape(*batch, deep // each, each, width), -2, -1)
-        packed[..., first * deep : first * deep + deep * width] = grouped.reshape(*batch, -1)
+        part = convert(matrices[..., first : first + PANEL])
+        count, width = part.shape[-1], padded(part.shape[-1])
+        panel = packed[..., first * deep : first * deep + deep * width].reshape(*batch, deep // each, width, each)
+        for k in range(each):
+            rows = part[..., k::each, :]
+            panel[..., : rows.shape[-2], :count, k] = rows
     return packed.reshape(-1)
 
 
