@@ -19,7 +19,7 @@ ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
 def test_numpy_len_indexing_and_loops() -> None:
     tensor = pf.Tensor(ROWS)
     assert (tensor.numpy() == ROWS).all() and tensor.numpy() is not tensor.numpy()
-    assert len(tensor) == 2 and tensor[1, 2] == 5 and (tensor[:, 1] == [1, 4]).all()
+    assert len(tensor) == tensor.ndim == 2 and tensor[1, 2] == 5 and (tensor[:, 1] == [1, 4]).all()
     assert [row.tolist() for row in tensor] == ROWS.tolist()
     assert tensor and pf.Tensor(np.zeros(0, np.float32))  # there is a tensor, as before
     with pytest.raises(TypeError, match="no dims"):

@@ -110,6 +110,16 @@ def test_tokens_that_came_before_become_less_likely(backend: str) -> None:
     assert "".join(made) == LETTERS.decode(tokens[1:])
 
 
+def test_it_is_shown_with_its_text() -> None:
+    made = pf.text.generate(adding(), "bc", tokenizer=LETTERS, max_tokens=6)
+    assert repr(made) == "<generation, not begun: 0 tokens, ''>"
+    pieces = iter(made)
+    first = next(pieces)
+    assert repr(made) == f"<generation, under way: 1 token, {first!r}>"
+    whole = first + "".join(pieces)
+    assert repr(made) == f"<generation, done: 6 tokens, {whole!r}>"
+
+
 def test_a_stop_is_not_told() -> None:
     whole = continued("bc", 6)
     for stop in (whole[2:4], [whole[4], "zz"], [whole[1:3] + "zz", whole[3:5]]):

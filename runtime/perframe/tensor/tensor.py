@@ -306,8 +306,12 @@ class Tensor(NoArithmetic):
 
     @property
     def _on_host(self) -> HostStorage:
-        """The storage of a tensor on the CPU."""
         return cast(HostStorage, self.data_on_backend)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return len(self.shape)
 
     def __len__(self) -> int:
         """The first dim. Raises TypeError for a tensor without dims."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import weakref
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from perframe.host import next_frame
 from perframe.importers.loading import load
 from perframe.importers.shipped import resolved
 from perframe.ir import Model
+from perframe.safety.wording import counted
 from perframe.tensor import BackendType, DataType
 from perframe.text.names import DecoderNames, empty_caches, names_of
 from perframe.text.padding import without_mask
@@ -117,6 +119,10 @@ class Generation:
         self._chooser: Worker | None = None
         self._steps: Generator[str | None, None, None] | None = None
         _running[worker] = weakref.ref(self)
+
+    def __repr__(self) -> str:
+        state = "done" if self.done else "under way" if self._steps else "not begun"
+        return f"<generation, {state}: {counted(len(self.tokens), 'token')}, {reprlib.repr(self.text)}>"
 
     # --- iteration ---
 
