@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = tuple(
-    f"tests/layers/test_{family}.py"
-    for family in ("conv_kernels", "matmul", "packed", "pool", "quantized", "rounded_products")
-)
+FAMILIES = ("conv_kernels", "matmul", "packed", "pool", "quantized", "rounded_products")
+TESTS = (*(f"tests/layers/test_{family}.py" for family in FAMILIES), "tests/cpu/test_bfloat.py")
 
 
 @pytest.mark.slow
