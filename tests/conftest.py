@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import glfw
+import moderngl
 import pytest
 from hypothesis import settings
 
@@ -147,10 +148,15 @@ def gl_session() -> Iterator[Any]:
 
 
 @pytest.fixture
-def gl_context(gl_session: Any) -> Any:
-    """A headless OpenGL context, shared by all tests of the process, and current."""
+def gl_context(gl_session: Any) -> Iterator[Any]:
+    """A headless OpenGL context, shared by all tests of the process, and current. A test leaves no error in it."""
     gl_session.__enter__()  # an earlier test may have made another one current
-    return gl_session
+    yield gl_session
+    gl_session.__enter__()
+    assert gl_session.error == "GL_NO_ERROR"
+    if isinstance(getattr(gl_session.fbo, "mglo", None), moderngl.InvalidObject):  # the bound one was released
+        gl_session.simple_framebuffer((1, 1)).use()
+        assert gl_session.error == "GL_INVALID_OPERATION"  # moderngl binds the released one once more
 
 
 @pytest.fixture(params=BACKENDS)

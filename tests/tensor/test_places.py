@@ -140,7 +140,6 @@ def test_a_block_leaves_the_state_of_gl(gl_context: Any) -> None:
     expected[1, 2:4] = -1
     np.testing.assert_array_equal(tensor.numpy(), expected)
     gl_context.scissor = None
-    target.release()
 
 
 def test_blocks_that_do_not_fit(backend: str, backend_context: Any) -> None:
