@@ -122,15 +122,16 @@ class CpuBackend:
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
     ) -> list[Step]:
         """Return native steps if the family has a kernel for these dtypes, else one step with NumPy."""
-        declared, made = layer.declaration, partial(_lower, rounds=True) if self.precision.rounds else _lower
+        declared = layer.declaration
+        lowered = partial(_lower, rounds=True) if self.precision.rounds else _lower
         inputs = declared.complete(inputs)
         if (declared.joins or declared.cuts) and any(
             [value is not None and value.part is not None for value in (*inputs, *outputs)]
         ):
             # no recipe: the copies depend on where values lie
-            steps: list[Step] = list(made(layer, inputs, outputs, scratch))
+            steps: list[Step] = list(lowered(layer, inputs, outputs, scratch))
         else:
-            lower = partial(made, layer, inputs, outputs)
+            lower = partial(lowered, layer, inputs, outputs)
             steps = list(self._recipes.lower(layer, inputs, outputs, scratch, lower))
         natives = [step for step in steps if isinstance(step, NativeStep)]
         if natives and len(natives) == len(steps) and any([step.missing for step in natives]):

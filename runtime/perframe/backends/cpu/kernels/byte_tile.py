@@ -43,7 +43,7 @@ _VOID = ir.VoidType()
 _PAIRS = ir.VectorType(ir.IntType(16), 2 * LANES)
 _EIGHT = ir.Constant(_PAIRS, [8] * 2 * LANES)
 _HALF = ir.Constant(INTS, [16] * LANES)  # the bits of half a lane
-# a few rows wait for memory: they fetch so many bytes of the panel into the cache before they read them
+# Tiles of up to FEW_ROWS rows wait for memory. They ask for each part of a panel AHEAD bytes before they read it.
 FEW_ROWS, AHEAD = 4, 8192
 SUMS_AT_ONCE = 8  # that run side by side, so that each waits for no other: a power of two
 _NAME = "zmm" if LANES == 16 else "ymm"
@@ -68,7 +68,7 @@ def _amx(instruction: str, blocks: int, vectors: int, builder: Any, values: Sequ
     width = number(vectors * ROW_BYTES)
     step, panel = builder.mul(groups, number(GROUP)), builder.mul(groups, width)
     second = builder.add(a, builder.mul(pitch, number(AMX_ROWS)))
-    # the first ones change: both rows, the panel, and what is left of steps and runs
+    # the first five change: two addresses of rows, the panel's address, and two counters
     given = [a, second, b, steps, runs, pitch, width, step, panel, sums, number(PANEL * 4), steps, skip]
     names = ["a", "second", "b", "left", "runs", "pitch", "width", "step", "panel", "sums", "line", "steps", "skip"]
     # operands that change have two numbers, as outputs and as inputs; these come before the numbers of the others

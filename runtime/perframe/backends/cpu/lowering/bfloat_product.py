@@ -81,7 +81,12 @@ def suits(form: Multiplication) -> bool:
     """Whether a product may be one of bfloat16: one of some depth and columns, in planes without gaps between lines."""
     depth_words = form.window_z
     flat = all(depth_words[name] == 1 for name in ("size_z", "out_z", "kernel_z"))
-    return bool(instructions()) and flat and not form.out_line and min(form.depth, form.columns) >= LEAST
+    return (
+        bool(instructions())
+        and flat
+        and not (form.out_line or form.out_image)
+        and min(form.depth, form.columns) >= LEAST
+    )
 
 
 def multiply(
