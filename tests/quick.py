@@ -14,7 +14,7 @@ from collections import defaultdict
 import pytest
 
 CASES = 1  # of a function, on each backend
-NETWORKS = {"demos", "functional", "models", "processing", "text"}  # rooms whose tests run whole networks
+NETWORKS = {"demos", "functional", "models", "processing", "text", "vision"}  # rooms whose tests run whole networks
 
 
 def chosen(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:

@@ -50,6 +50,7 @@ def test_weights_alone(kind: str, path: Path, tmp_path: Path) -> None:
     assert pf.load(out).output_names == ["y"]
 
 
+@pytest.mark.slow  # runs the network on each sample
 def test_with_data(path: Path, data: Path, tmp_path: Path) -> None:
     out, page = tmp_path / "bytes.perframe", tmp_path / "errors.html"
     done = run(path, out, "--static", data, "--exclude", "c", "--method", "mse", "--html", page, "--json")

@@ -44,6 +44,7 @@ def test_files_are_optimized_saved_quantized_and_converted(perframe: Command, fi
     np.testing.assert_allclose(pf.run(out, x)["y"], wanted, 0, 0.05)
 
 
+@pytest.mark.slow  # a network of the wheel
 def test_models_of_other_formats_are_converted(perframe: Command, tmp_path: Path) -> None:
     source = pf.load("digits")
     pf.save(source, tmp_path / "digits.onnx")

@@ -290,6 +290,7 @@ def test_the_lamp_follows_the_mouse_and_nothing_is_read_back(
         assert (depth[60:, :, 0] >= depth[60:, :, 1] - 8).mean() > 0.8, "the ramp has no greens"
 
 
+@pytest.mark.slow  # the demo's program, as for its other pictures
 def test_a_picture_of_odd_sides_is_shown(backend: str, gl_context: Any, tmp_path: Path) -> None:
     pixels = Image.fromarray(scenes()[0][0]).resize((211, 97))
     pixels.save(tmp_path / "odd.png")

@@ -68,6 +68,7 @@ def test_mediapipes_layouts(files: dict[str, Path], tmp_path: Path, backend: str
     np.testing.assert_allclose(scores, [0.9, 0], rtol=1e-5)
 
 
+@pytest.mark.slow  # two networks more
 def test_the_demo_takes_them(files: dict[str, Path], tmp_path: Path, gl_context: Any) -> None:
     options = [word for name, path in files.items() for word in (f"--{name}", str(path))]
     out = tmp_path / "out.png"

@@ -110,6 +110,7 @@ def snapshot(model: Model) -> list[Any]:
     ]
 
 
+@pytest.mark.slow  # whole networks of others
 @pytest.mark.parametrize(("name", "optimize"), [("mnist-12", False), *((name, True) for name in RUNS)])
 def test_a_model_alone_in_a_graph_stays_the_same(name: str, optimize: bool, shared: Path) -> None:
     model = pf.load(shared / "models" / f"{name}.onnx", optimize=optimize)

@@ -77,6 +77,7 @@ def profiled(worker: pf.Worker, x: Any, pause: float = 0.0) -> pf.profiling.Prof
     return profile
 
 
+@pytest.mark.slow  # seconds of a software driver's time
 def test_heavy_layers_bound_their_device(backend: str, backend_context: Any) -> None:
     x = np.ones((512, 512), np.float32)
     with pf.Worker(products(), backend, backend_context) as worker:
