@@ -36,6 +36,7 @@ class Inputs:
         self._kept: dict[str, Given] = {}
         self._kinds: list[tuple[Any, ...]] = []  # types and dtypes of the last inputs that needed no conversion
         self._shapes: list[Any] = []  # the shapes of these inputs
+        self._are_tensors = False  # whether these inputs are Tensors and arrays alone
         self.latest: list[Any] = []  # the shapes of the last inputs, in the order of `declared`
         # inputs whose ranks are declared. A dim is (which, axis): `_fixed` lists fixed dims, `_alike` pairs of one name
         self._shaped = [value for value in self.declared if value.kind == "tensor" and value.shape is not None]
@@ -125,8 +126,30 @@ class Inputs:
         self._check_named(checked)
         self.latest = [getattr(checked[name], "shape", None) for name in self.names]
         if all([checked[name] is value for name, value in zip(self.names, values, strict=True)]):
-            self._kinds, self._shapes = kinds, shapes
+            self._kinds, self._shapes = kinds, self.latest
+            self._are_tensors = all([kind in (Tensor, np.ndarray) for kind, _ in kinds])
         return checked
+
+    def again(self, positional: tuple[Any, ...]) -> Mapping[str, Any] | None:
+        """Return the inputs of one run by name, if they are checked already: of the types, dtypes and shapes of the
+        last run's, which needed no conversion. Otherwise return None.
+        """
+        names = self.names
+        if self._kept or self._shapes is not self.latest or not self._are_tensors:
+            return None
+        if len(positional) == 1 and type(positional[0]) is dict:
+            given: dict[str, Any] = positional[0]
+            if len(given) != len(names):
+                return None
+        elif len(positional) == len(names):
+            given = dict(zip(names, positional, strict=True))
+        else:
+            return None
+        for name, (kind, dtype), shape in zip(names, self._kinds, self._shapes, strict=True):
+            value: Any = given.get(name)
+            if type(value) is not kind or value.dtype is not dtype or value.shape != shape:
+                return None
+        return given
 
     def _check_once(self, positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
         """Raise InputError for an input that is given as a keyword and also in another way."""

@@ -12,10 +12,11 @@ from perframe.backends.protocol import Guarding
 from perframe.execution.growing import Capacity
 from perframe.execution.inputs import Inputs
 from perframe.execution.layer_check import LayerCheck
-from perframe.execution.machine import Machine, open_machine
+from perframe.execution.machine import Machine, Values, open_machine
 from perframe.execution.memory import WorkerMemory
 from perframe.execution.outputs import Outputs
 from perframe.execution.parts import Parts
+from perframe.execution.repeat import Repeat, repeat_of
 from perframe.execution.states import States
 from perframe.graphics import GLContext
 from perframe.ir import Model
@@ -57,6 +58,9 @@ class Instance:
         self.parts = Parts(model, machine, self.outputs.targets, self.states.grown)
         self.inputs = Inputs(model, settings.cast, self.states.sources)
         self._memory: WorkerMemory | None = None  # while a worker has it
+        self._only_part = self.parts.only_part if self.check is None else None
+        self._ran: Plan | None = None  # the plan of the last run, if it decides all of the next one
+        self._repeat: Repeat | None = None  # begins runs like the last two
 
     def belong_to(self, lock: RLock | None) -> None:
         """Count its memory as that of the worker with this lock, and let its older plans go where others need memory;
@@ -67,6 +71,33 @@ class Instance:
     def entered(self) -> AbstractContextManager[Any]:
         """The block in which steps of a run may be taken one by one."""
         return nullcontext() if self.guarded is None else self.guarded()
+
+    def repeat_run(self, inputs: tuple[Any, ...]) -> bool:
+        """Submit a run like the last two. Return False, and change nothing, if it is not like them."""
+        if self._repeat is None:
+            return False
+        if self.guarded is None:
+            return self._repeat.run(inputs)
+        with self.guarded():
+            done = self._repeat.run(inputs)
+        self.backend.flush()
+        return done
+
+    def run_whole(self, values: Values) -> None:
+        """Submit a run."""
+        if self.guarded is None:
+            self.parts.run_whole(values)
+        else:
+            with self.guarded():
+                self.parts.run_whole(values)
+
+    def end_run(self, values: Values) -> None:
+        """Keep the outputs of a run, and note how to begin the next one if it is like this one and that before it."""
+        self.outputs.keep(values)
+        if self._only_part is not None:
+            before, self._ran = self._ran, self._only_part.settled_plan
+            same = self._ran is not None and self._ran is before
+            self._repeat = repeat_of(self._only_part, self.inputs, self.outputs) if same else None
 
     def plans(self) -> Iterator[Plan]:
         """Yield the plans that it has now."""
@@ -97,6 +128,7 @@ class Instance:
     def releasing(self) -> Iterator[None]:
         """Free everything, a bit at each step. No run may be under way."""
         self.outputs.forget()
+        self._repeat = self._ran = None
         yield from self.parts.releasing()
         self.states.release()
         self.backend.free_dropped()

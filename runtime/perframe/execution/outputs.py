@@ -37,6 +37,8 @@ class Outputs:
         """Return the name of an output: by name, by index, or the first. Raises InputError if there is none."""
         names = self._names
         if name is None:
+            if names:
+                return names[0]
             name = 0
         if isinstance(name, int):
             if not -len(names) <= name < len(names):
@@ -54,6 +56,10 @@ class Outputs:
                 outputs[name] = as_output(name, value)
         for name, bound in self._bound.items():
             outputs[name] = bound.end(outputs[name])
+        self._last = outputs
+
+    def keep_again(self, outputs: dict[str, Any]) -> None:
+        """Keep the outputs of a run that wrote those of an earlier run again."""
         self._last = outputs
 
     @property

@@ -135,9 +135,10 @@ class Parts:
         return parts[0] if parts and isinstance(parts[0], PlannedPart) else None, given
 
     @property
-    def is_one(self) -> bool:
-        """Whether the model is one part, for all input shapes."""
-        return len(self._parts) == 1 and isinstance(self._parts[0], PlannedPart) and self._branches is None
+    def only_part(self) -> PlannedPart | None:
+        """The part that is the model, for all input shapes; None if there are others."""
+        first = self._parts[0] if len(self._parts) == 1 and self._branches is None else None
+        return first if isinstance(first, PlannedPart) else None
 
     def hold(self, values: Values) -> None:
         """Replace arrays by tensors, where they can be uploaded now for a run that begins later. Layers on the host

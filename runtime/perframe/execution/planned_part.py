@@ -123,9 +123,7 @@ class PlannedPart:
         values.update(plan.outputs)
 
     def hold(self, values: Values) -> None:
-        """Replace arrays by tensors with copies of their values, if there is a plan for them: a run begins later, and
-        the caller may change the arrays.
-        """
+        """Replace arrays by tensors with copies, if there is a plan: the run begins later, and arrays may change."""
         if (plan := self._plans.get(self._key(values)[0])) is not None:
             plan.hold(values)
 
@@ -358,9 +356,8 @@ class PlannedPart:
     def memory_use(self) -> MemoryUse:
         """The memory of the part with the plans that it has now."""
         largest = max(self._plans.values(), key=lambda plan: plan.workspace_bytes, default=None)
-        workspace, live = (largest.workspace_bytes, largest.live()) if largest else (0, [])
-        whole = self._constants.stay_whole(self._machine.backend)
-        return MemoryUse(*self._constants.bytes_used, workspace, live, whole)
+        size, live = (largest.workspace_bytes, largest.live()) if largest else (0, [])
+        return MemoryUse(*self._constants.bytes_used, size, live, self._constants.stay_whole(self._machine.backend))
 
     @property
     def latest_plan(self) -> Plan | None:
@@ -368,10 +365,14 @@ class PlannedPart:
         return self._plans.last
 
     @property
+    def settled_plan(self) -> Plan | None:
+        """The plan that ran last, if input shapes alone decide about it, and no template is to be made."""
+        may_trace = self._to_trace is not None and (self._made_plans > 1 or self._machine.backend.traces_early)
+        return None if self._decisive or may_trace else self._plans.last
+
+    @property
     def latest_sizes(self) -> Shapes | None:
-        """The input shapes of the last run, and behind them the numbers that decide shapes; None if these cannot be
-        followed.
-        """
+        """The input shapes of the last run and the numbers that decide shapes; None if these cannot be followed."""
         shapes = () if self.latest_plan is None else self.latest_plan.input_shapes
         return self._sizes(shapes, [x for x in self.decisive.values() if x is not None])
 

@@ -164,7 +164,7 @@ def ready(new: Instance, values: Values, beside: Beside[Any], note: Callable[[st
     if ahead is not None:
         is_new = yield from _made(ahead, backend, note)
         yield from beside("frees copies", ahead.free)
-    if is_new or ahead is None or not new.parts.is_one:
+    if is_new or ahead is None or new.parts.only_part is None:
         note("runs it once", 0)
         for _ in _trial(new, values):
             yield False
@@ -208,7 +208,7 @@ def _planned(ahead: _Ahead, backend: Preloading, constants: Mapping[int, Storage
 def _trial(new: Instance, values: Values) -> Iterator[None]:
     """Run once, layer by layer, or a small part of each step where the model is one part."""
     first, given = new.parts.first(values)
-    steps: Iterator[Any] = first.touch(given) if first and new.parts.is_one else new.parts.advance(dict(values))
+    steps: Iterator[Any] = first.touch(given) if first and new.parts.only_part else new.parts.advance(dict(values))
     step: Any = None
     while step is not END:
         with new.entered():

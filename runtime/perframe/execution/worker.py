@@ -131,14 +131,14 @@ class Worker(Inspected):
             if not self._swaps.is_idle:
                 self._swaps.advance()
             own = self._own
-            values = self._gather(inputs, named)
-            self._begin_run()
-            if own.guarded is None:
-                own.parts.run_whole(values)
+            if named or watchers or self._closed or not own.repeat_run(inputs):
+                values = self._gather(inputs, named)
+                self._begin_run()
+                own.run_whole(values)
+                self._end_run(values)
             else:
-                with own.guarded():
-                    own.parts.run_whole(values)
-            self._end_run(values)
+                self._runs += 1
+                self._shown = own.outputs
         finally:
             self._lock.release()
         return self
@@ -288,7 +288,7 @@ class Worker(Inspected):
         own = self._own
         if not trial:
             own.states.end(values)
-        own.outputs.keep(values)
+        own.end_run(values)
         self._shown = own.outputs
         own.backend.flush()
         for watcher in watchers:

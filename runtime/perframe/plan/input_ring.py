@@ -52,6 +52,10 @@ class InputRing:
         """Return storage for a value of this shape. If too many runs are under way, return the oldest storage; the
         upload waits for it.
         """
+        for first in self._storages:
+            if self.reserved or first.busy or first.max_capacity < math.prod(shape):
+                break
+            return first  # as in most frames
         found = self.free(shape)
         if found is not None:
             return found

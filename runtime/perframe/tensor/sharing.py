@@ -35,8 +35,14 @@ def begin_job(
     together = {*sources, *targets}
     lock_all(together)
     try:
-        needed = [storage.write for storage in sources if storage.write is not None]
-        job = begin(needed, [fence for storage in targets for fence in storage.fences])
+        needed, after = list[Fence](), list[Fence]()
+        for storage in sources:
+            if storage.write is not None:
+                needed.append(storage.write)
+        for storage in targets:
+            if storage.write is not None or storage.reads:  # a frame waits, and mostly there is nothing
+                after += storage.fences
+        job = begin(needed, after)
         for storage in together.difference(targets):
             storage.reads = [*[fence for fence in storage.reads if not fence.done], job]
         for storage in targets:

@@ -297,9 +297,13 @@ class HostStorage:
     def download(self, shape: Sequence[int] | None = None, dtype: DataType | None = None) -> Array:
         """Return a copy of the values. Waits for a job that writes them."""
         shape, dtype = (self.size,) if shape is None else shape, dtype or self.dtype
+        write = self.write
+        if write is not None:
+            write.wait()
         self.lock.acquire()
         try:
-            if self.write is None:
+            if self.write is write:  # otherwise another thread has begun a write meanwhile
+                self.write = None
                 return self.snapshots.of(self.view(shape, dtype))
         finally:
             self.lock.release()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -36,6 +36,7 @@ from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, 
 from perframe.tensor.sharing import begin_job, lock_all
 from perframe.tensor.storage import aligned_bytes
 
+_PROGRAMS = CpuProgram, LateProgram  # made once: a frame waits
 _templates: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _rounded_templates: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -186,7 +187,7 @@ class CpuBackend:
         The steps run in a job. If no work is under way and they take less time than handing them to another thread,
         they run in this thread.
         """
-        assert isinstance(program, CpuProgram | LateProgram)
+        assert isinstance(program, _PROGRAMS)
         lent = access.take_lent() if access.lent else ()
         program.times_steps = self.times_steps
         if not (program.is_brief and self._run_here(program, begin, end, access, lent, rows)):
@@ -243,7 +244,7 @@ class CpuBackend:
             finally:
                 for planned, bound, _ in lent:
                     program.replace(planned, bound)
-            for storage in cast("Sequence[HostStorage]", targets):  # nothing else is written here
+            for storage in shared[: len(targets)]:  # nothing else is written here
                 storage.write = job
                 if storage.reads:
                     storage.reads = []

@@ -41,7 +41,7 @@ class ThreadJob:
     ) -> None:
         self._function, self._arguments = function, arguments
         self._depends_on = tuple(depends_on)
-        self._after = tuple(fence for fence in after if not fence.done)
+        self._after = tuple([fence for fence in after if not fence.done]) if after else ()
         self._number = next(_numbers)  # a job depends only on jobs with smaller numbers
         self._unclaimed, self._finished = threading.Lock(), threading.Lock()
         self._finished.acquire()
@@ -140,6 +140,9 @@ def run_unclaimed(job: ThreadJob) -> None:
 
     This is a loop rather than a recursion, since frames that overlap make long chains.
     """
+    if not (job._after or job._depends_on):
+        job.run_here()
+        return
     found: dict[int, ThreadJob] = {}
     seen, stack = set[int](), list[Any]([job])
     while stack:
