@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +14,6 @@ from perframe.errors import ClosedError, InputError
 from perframe.execution.inputs import Inputs
 
 F = pf.functional
-Ran = Callable[..., int]
 
 
 def model(factor: float = 2) -> pf.Model:
@@ -36,9 +36,18 @@ def check(worker: pf.Worker, x: Any, z: Any, factor: float = 2) -> None:
 def worker(backend: str, backend_context: Any) -> Iterator[pf.Worker]:
     """A worker that has run often enough to repeat the last run."""
     with pf.Worker(model(), backend=backend, ctx=backend_context) as made:
-        for seed in range(3):
-            check(made.schedule(*pair(seed)), *pair(seed))
+        until_repeated(made, lambda: check(made.schedule(*pair(2)), *pair(2)))
         yield made
+
+
+def until_repeated(worker: pf.Worker, run: Callable[[], Any]) -> None:
+    """Run until runs repeat: a job makes templates for other sizes first."""
+    for _ in range(400):
+        run()
+        if worker._own._repeat is not None:
+            return
+        time.sleep(0.005)
+    raise AssertionError("no run repeats")
 
 
 @pytest.fixture
@@ -167,3 +176,95 @@ def test_evicted_plans_are_made_again(worker: pf.Worker) -> None:
     part.evict_all()
     for seed in range(3):
         check(worker.schedule(*pair(seed)), *pair(seed))
+
+
+def test_a_run_that_only_began_changes_the_sizes(worker: pf.Worker) -> None:
+    steps = worker.schedule_iterable(*pair(8, 11))  # no plan is made for it yet
+    check(worker.schedule(*pair(9, 11)), *pair(9, 11))
+    check(worker.schedule(*pair(9, 5)), *pair(9, 5))
+    list(steps)
+    check(worker, *pair(8, 11))
+
+
+def test_a_run_that_could_not_be_planned_changes_the_sizes(worker: pf.Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    (part,) = worker.parts.planned_parts()
+    with monkeypatch.context() as patched:
+        patched.setattr(type(part), "_made", lambda *_: 1 / 0)
+        patched.setattr(type(part), "_fitted", lambda *_: None)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                worker.schedule(*pair(1, 12))
+    check(worker.schedule(*pair(1, 12)), *pair(1, 12))
+    check(worker.schedule(*pair(2)), *pair(2))
+
+
+@pytest.fixture
+def remembering(backend: str, backend_context: Any) -> Iterator[pf.Worker]:
+    """A worker with a state that has run often enough to repeat the last run: h = h / 2 + x, y = h + 1."""
+    graph = pf.FunctionalGraph("memory")
+    x, h = graph.add_input("float32", ("n", 3), "x"), graph.add_input("float32", ("n", 3), "h")
+    sums = h * 0.5 + x
+    made = graph.compile(y=sums + 1, sums=sums)
+    with pf.Worker(made, backend=backend, ctx=backend_context, carry={"sums": "h"}) as worker:
+        until_repeated(worker, lambda: worker.schedule(pair(1)[0]).peek_output().numpy())
+        worker.reset(np.zeros((5, 3), np.float32))
+        yield worker
+
+
+def summed(worker: pf.Worker, begin: Any, seeds: range, rows: int = 5) -> Any:
+    """Run, compare each result, and return the state."""
+    h = begin
+    for seed in seeds:
+        x, _ = pair(seed, rows)
+        worker.schedule(x)
+        h = h * 0.5 + x
+        np.testing.assert_allclose(worker.peek_output("y").numpy(), h + 1, 1e-5, 1e-5)
+    return h
+
+
+def test_states_repeat(remembering: pf.Worker, decided: list[int]) -> None:
+    h = summed(remembering, np.zeros((5, 3)), range(6))
+    np.testing.assert_allclose(remembering.state("h").numpy(), h, 1e-5, 1e-5)
+    given = pair(7)[0]
+    remembering.reset(given)
+    summed(remembering, given, range(3))
+    assert not decided
+
+
+def test_a_state_may_begin_again_in_another_size(remembering: pf.Worker) -> None:
+    h = summed(remembering, np.zeros((5, 3)), range(3))
+    remembering.reset(pair(7, 4)[0])
+    with pytest.raises(InputError, match=r"reset\(\)"):
+        remembering.schedule(pair(1)[0])
+    summed(remembering, pair(7, 4)[0], range(4), rows=4)
+    remembering.reset()
+    summed(remembering, 0 * h, range(4))
+
+
+def test_a_state_may_decide_the_size_alone(backend: str, backend_context: Any) -> None:
+    graph = pf.FunctionalGraph("memory")
+    x, h = graph.add_input("float32", (3,), "x"), graph.add_input("float32", ("m", 3), "h")
+    made = graph.compile(sums=h * 0.5 + x)
+    with pf.Worker(made, backend=backend, ctx=backend_context, carry={"sums": "h"}) as worker:
+        for rows in (2, 6, 1, 2):
+            h = pair(rows, rows)[0]
+            worker.reset(h)
+            for seed in range(5):
+                x = pair(seed)[1]
+                h = h * 0.5 + x
+                np.testing.assert_allclose(worker.schedule(x).peek_output().numpy(), h, 1e-5, 1e-5)
+            until_repeated(worker, lambda: worker.schedule(pair(1)[1]).peek_output().numpy())
+
+
+def test_states_and_bound_outputs(remembering: pf.Worker, decided: list[int]) -> None:
+    kept = pf.Tensor.empty((5, 3))
+    remembering.bind_output("y", kept)
+    h = np.zeros((5, 3))
+    for seed in range(5):
+        x, _ = pair(seed)
+        remembering.schedule(x)
+        h = h * 0.5 + x
+        np.testing.assert_allclose(kept.numpy(), h + 1, 1e-5, 1e-5)
+    assert not decided
+    with pytest.raises(InputError, match="bound to the tensor"):
+        remembering.schedule(kept)

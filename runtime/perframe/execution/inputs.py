@@ -130,12 +130,12 @@ class Inputs:
             self._are_tensors = all([kind in (Tensor, np.ndarray) for kind, _ in kinds])
         return checked
 
-    def again(self, positional: tuple[Any, ...]) -> Mapping[str, Any] | None:
+    def again(self, positional: tuple[Any, ...], shapes: Sequence[Any]) -> Mapping[str, Any] | None:
         """Return the inputs of one run by name, if they are checked already: of the types, dtypes and shapes of the
-        last run's, which needed no conversion. Otherwise return None.
+        last ones, which needed no conversion, and whose `latest` was `shapes`. Otherwise return None.
         """
         names = self.names
-        if self._kept or self._shapes is not self.latest or not self._are_tensors:
+        if not (self._shapes is self.latest is shapes) or self._kept or not self._are_tensors:
             return None
         if len(positional) == 1 and type(positional[0]) is dict:
             given: dict[str, Any] = positional[0]
@@ -145,7 +145,7 @@ class Inputs:
             given = dict(zip(names, positional, strict=True))
         else:
             return None
-        for name, (kind, dtype), shape in zip(names, self._kinds, self._shapes, strict=True):
+        for name, (kind, dtype), shape in zip(names, self._kinds, shapes, strict=True):
             value: Any = given.get(name)
             if type(value) is not kind or value.dtype is not dtype or value.shape != shape:
                 return None

@@ -97,7 +97,7 @@ class Instance:
         if self._only_part is not None:
             before, self._ran = self._ran, self._only_part.settled_plan
             same = self._ran is not None and self._ran is before
-            self._repeat = repeat_of(self._only_part, self.inputs, self.outputs) if same else None
+            self._repeat = repeat_of(self._only_part, self.inputs, self.states, self.outputs) if same else None
 
     def plans(self) -> Iterator[Plan]:
         """Yield the plans that it has now."""

@@ -58,10 +58,6 @@ class Outputs:
             outputs[name] = bound.end(outputs[name])
         self._last = outputs
 
-    def keep_again(self, outputs: dict[str, Any]) -> None:
-        """Keep the outputs of a run that wrote those of an earlier run again."""
-        self._last = outputs
-
     @property
     def last(self) -> dict[str, Any]:
         """The outputs of the last run, by name. Raises InputError before it."""

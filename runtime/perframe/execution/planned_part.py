@@ -368,7 +368,7 @@ class PlannedPart:
     def settled_plan(self) -> Plan | None:
         """The plan that ran last, if input shapes alone decide about it, and no template is to be made."""
         may_trace = self._to_trace is not None and (self._made_plans > 1 or self._machine.backend.traces_early)
-        return None if self._decisive or may_trace else self._plans.last
+        return None if self._decisive or self._grown or may_trace else self._plans.last
 
     @property
     def latest_sizes(self) -> Shapes | None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
+import numpy as np
+
+from perframe.tensor.dtypes import DataType
 from perframe.tensor.locks import new_lock
 from perframe.tensor.protocol import Fence
 from perframe.tensor.storage import HostStorage
 
 Job = TypeVar("Job", bound=Fence)
 _locking = new_lock()
+LITTLE = 128 << 10  # bytes, which are copied in less time than a job takes to begin
 
 
 def lock_all(storages: Collection[HostStorage]) -> None:
@@ -20,6 +25,23 @@ def lock_all(storages: Collection[HostStorage]) -> None:
     with _locking:
         for storage in storages:
             storage.lock.acquire()
+
+
+def copied_here(source: HostStorage, target: HostStorage, shape: Sequence[int], dtype: DataType) -> bool:
+    """Copy a few values in this thread, unless a job or a readback uses them. Return whether it did."""
+    if math.prod(shape) * source.element_bytes > LITTLE:
+        return False
+    lock_all((source, target))
+    try:
+        if not source.is_written or target.busy:
+            return False
+        np.copyto(target.view(shape, dtype), source.view(shape, dtype))
+        target.write, target.reads = None, []
+        target.changes += 1
+        return True
+    finally:
+        source.lock.release()
+        target.lock.release()
 
 
 def begin_job(

@@ -33,7 +33,7 @@ from perframe.ir.sizes.open_dims import Positions
 from perframe.ir.sizes.size import plain
 from perframe.ir.sizes.trace import Trace
 from perframe.tensor import BackendType, DataType, Fence, HostStorage, Storage, TensorShape
-from perframe.tensor.sharing import begin_job, lock_all
+from perframe.tensor.sharing import begin_job, copied_here, lock_all
 from perframe.tensor.storage import aligned_bytes
 
 _PROGRAMS = CpuProgram, LateProgram  # made once: a frame waits
@@ -77,14 +77,15 @@ class CpuBackend:
         return isinstance(storage, HostStorage)
 
     def copy(self, source: Storage, target: Storage, shape: Sequence[int], dtype: DataType) -> None:
-        """Copy values in a job, after the jobs that write the source and the jobs that use the target."""
+        """Copy values in a job, after those that write the source or use the target; a few at once, if none does."""
         assert isinstance(source, HostStorage) and isinstance(target, HostStorage)
 
         def begin(needed: list[Fence], after: list[Fence]) -> jobs.ThreadJob:
             arrays = target.view(shape, dtype), source.view(shape, dtype)
             return jobs.schedule(np.copyto, *arrays, depends_on=needed, after=after)
 
-        begin_job(begin, [source], [target])
+        if not copied_here(source, target, shape, dtype):
+            begin_job(begin, [source], [target])
 
     def supports(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> str | None:
         """Return None: NumPy runs every declared layer."""
