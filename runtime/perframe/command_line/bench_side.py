@@ -1,7 +1,7 @@
 """One side of a benchmark, in a process of its own: reads requests from stdin and answers on stdout, a JSON line each.
 
 {"do": "open", "side": "cpu", "model": "m.onnx"}      → {"seconds": 0.1}
-{"do": "run", "feed": "x.npz", "times": 10}            → {"wall": [0.01, ...], "cpu": [0.02, ...]}
+{"do": "run", "feed": "x.npz", "times": 10, "work": 0} → {"wall": [0.01, ...], "cpu": [0.02, ...]}
 {"do": "save", "feed": "x.npz", "path": "y.npz"}       → {}
 {"do": "memory"}                                       → {"peak": 104857600}
 {"do": "warnings"}                                     → {"warnings": ["layer 'a' (NonZero) runs on the CPU ..."]}
@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Arrays = Mapping[str, NDArray[Any]]
+SCENE = 4 << 20  # bytes that a frame's other work reads and writes
 
 
 class Side(Protocol):
@@ -53,6 +54,8 @@ class PerframeSide:
     def run(self, feed: Arrays) -> dict[str, Any]:
         """One inference."""
         self.worker.schedule(dict(feed))
+        if self.worker.backend_type == "cpu":
+            return {name: self.worker.peek_output(name).numpy() for name in self.worker.model.output_names}
         requests = {name: self.worker.peek_output(name).readback_request() for name in self.worker.model.output_names}
         return {name: request.result(wait=True) for name, request in requests.items()}
 
@@ -183,10 +186,16 @@ class Answers:
         self._side = PEERS[side](model, **options) if side in PEERS else PerframeSide(model, side, **options)
         return {"seconds": time.perf_counter() - start}
 
-    def run(self, feed: str, times: int) -> dict[str, Any]:
-        """Time inferences, one by one: by the clock on the wall, and by the time of all threads on the CPU."""
+    def run(self, feed: str, times: int, work: float = 0.0) -> dict[str, Any]:
+        """Time inferences, one by one: by the clock on the wall, and by the time of all threads on the CPU. Each comes
+        after `work` seconds of other work.
+        """
         arrays, wall, cpu = load_feed(feed), [], []
+        scene = np.zeros(SCENE if work else 0, np.uint8)
         for _ in range(times):
+            end = time.perf_counter() + work
+            while time.perf_counter() < end:
+                scene += 1
             start = time.perf_counter(), time.process_time()
             self.side.run(arrays)
             wall.append(time.perf_counter() - start[0])

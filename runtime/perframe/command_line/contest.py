@@ -29,6 +29,7 @@ Clock = Literal["wall", "cpu"]
 SIDE = 224  # pixels of a picture whose size is open
 WARM_UP_SECONDS = 0.5
 BURST_SECONDS = 0.1
+FRAMES = 20  # in a burst, if other work comes between runs
 SERVER = (sys.executable, "-m", "perframe.command_line.bench_side")
 PAUSE_SECONDS = 0.02  # lets the threads of the side before fall asleep
 
@@ -177,7 +178,9 @@ class Process:
 
 
 class Contestant:
-    """A side, and its measurements so far. `options` are arguments of its worker, or of a peer's class."""
+    """A side, and its measurements so far. `options` are arguments of its worker, or of a peer's class. Each run but
+    the first comes after `work` seconds of other work.
+    """
 
     def __init__(
         self,
@@ -189,8 +192,9 @@ class Contestant:
         environment: Mapping[str, str] | None = None,
         clock: Clock = "wall",
         command: Sequence[str] = SERVER,
+        work: float = 0.0,
     ) -> None:
-        self.timing = Timing(task.name, side, threads)
+        self.timing, self._work = Timing(task.name, side, threads), work
         self._task, self._process, self._clock = task, Process(side, limits, environment, command), clock
         self._options: Mapping[str, Any] = {**(options or {}), **({} if threads is None else {"threads": threads})}
         self._burst = 1
@@ -202,11 +206,11 @@ class Contestant:
         path = task.ours if self.timing.threads is None else task.peers
         load = ask("open", side=self.timing.side, model=str(path), **self._options)["seconds"]
         first = self._run(task.feed, 1)
-        steady, begin = self._run(task.feed, 2), time.perf_counter()
+        steady, begin = self._run(task.feed, 2, self._work), time.perf_counter()
         while time.perf_counter() - begin < WARM_UP_SECONDS:
-            steady = self._run(task.feed, 3)
+            steady = self._run(task.feed, 3, self._work)
         new_shape = self._run(task.new_feed, 1) if task.new_feed else None
-        self._burst = max(1, min(200, round(BURST_SECONDS / steady[self._clock])))
+        self._burst = max(1, min(200, round(BURST_SECONDS / steady[self._clock]))) if not self._work else FRAMES
         cpu = {"first": first["cpu"], "steady": steady["cpu"], **({"new_shape": new_shape["cpu"]} if new_shape else {})}
         self.timing = replace(
             self.timing,
@@ -220,7 +224,7 @@ class Contestant:
     def round(self) -> None:
         """Run one burst of inferences."""
         time.sleep(PAUSE_SECONDS)
-        self._rounds.append(self._run(self._task.feed, self._burst))
+        self._rounds.append(self._run(self._task.feed, self._burst, self._work))
         rounds = tuple(found[self._clock] for found in self._rounds)
         cpu = {**self.timing.cpu, "steady": median(found["cpu"] for found in self._rounds)}
         self.timing = replace(self.timing, rounds=rounds, steady=median(rounds), cpu=cpu)
@@ -256,7 +260,7 @@ class Contestant:
         """End the process."""
         self._process.close()
 
-    def _run(self, feed: Path, times: int) -> dict[Clock, float]:
-        """Run some inferences; the median of their times by each clock."""
-        answer = self._process.ask("run", feed=str(feed), times=times)
+    def _run(self, feed: Path, times: int, work: float = 0.0) -> dict[Clock, float]:
+        """Run some inferences, each after `work` seconds of other work; the median of their times by each clock."""
+        answer = self._process.ask("run", feed=str(feed), times=times, work=work)
         return {"wall": median(answer["wall"]), "cpu": median(answer["cpu"])}

@@ -37,8 +37,6 @@ class Outputs:
         """Return the name of an output: by name, by index, or the first. Raises InputError if there is none."""
         names = self._names
         if name is None:
-            if names:
-                return names[0]
             name = 0
         if isinstance(name, int):
             if not -len(names) <= name < len(names):
@@ -67,7 +65,7 @@ class Outputs:
 
     def value(self, name: str | int | None) -> Any:
         """Return an output of the last run: by name, by index, or the first. Never waits."""
-        key = self.name(name)
+        key = self._names[0] if name is None and self._names else self.name(name)
         return self._arrange(key, self.last[key])
 
     def bind(self, name: str | int, tensor: Tensor | None) -> None:

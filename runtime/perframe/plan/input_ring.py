@@ -52,9 +52,8 @@ class InputRing:
         """Return storage for a value of this shape. If too many runs are under way, return the oldest storage; the
         upload waits for it.
         """
-        for first in self._storages:
-            if self.reserved or first.busy or first.max_capacity < math.prod(shape):
-                break
+        first = self._storages[0] if self._storages and not self.reserved else None
+        if first is not None and not first.busy and first.max_capacity >= math.prod(shape):
             return first  # as in most frames
         found = self.free(shape)
         if found is not None:

@@ -304,7 +304,7 @@ class HostStorage:
         try:
             if self.write is write:  # otherwise another thread has begun a write meanwhile
                 self.write = None
-                return self.snapshots.of(self.view(shape, dtype))
+                return (self._snapshots or self.snapshots).of(self.view(shape, dtype))
         finally:
             self.lock.release()
         pending = self.request(shape, dtype)

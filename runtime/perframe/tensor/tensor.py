@@ -228,8 +228,7 @@ class Tensor(NoArithmetic):
         `is_readback_request_done()` has returned True for them.
         """
         storage = self.data_on_backend
-        requested = self._requested(storage)
-        if requested is not None:
+        if self._request is not None and (requested := self._requested(storage)) is not None:
             return requested.copy()
         began = perf_counter() if storage.backend_type is BackendType.CPU else -math.inf
         array = storage.download(self.shape, self.dtype)

@@ -47,6 +47,10 @@ def bench(
     dims: Dims = "",
     weights: Weights = "float32",
     activations: Activations = "float32",
+    work: Annotated[
+        float,
+        typer.Option(min=0, max=1000, metavar="MS", help="Milliseconds of other work before each run, as in a frame."),
+    ] = 0.0,
 ) -> None:
     """Time backends and other runtimes. A ratio above 1 means: faster than the fastest other runtime."""
     from perframe.command_line.bench_side import PEERS
@@ -60,10 +64,10 @@ def bench(
     options = {"strict": strict, "weights": weights, "activations": activations}
     timings = []
     with progress_bar() as step:
-        for measured in measure(models, backends, peers, rounds, parse_dims(dims), seed, options, step):
+        for measured in measure(models, backends, peers, rounds, parse_dims(dims), seed, options, step, work):
             timings += measured
     if json_file:
-        text = to_json(timings, {"rounds": rounds, "dims": dims, "seed": seed, **options})
+        text = to_json(timings, {"rounds": rounds, "dims": dims, "seed": seed, "work": work, **options})
         typer.echo(text) if str(json_file) == "-" else json_file.write_text(text, encoding="utf-8")
     if str(json_file) != "-":
         show(timings, console())
@@ -80,9 +84,10 @@ def measure(
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
     progress: Progress = lambda _what, _fraction: None,
+    work: float = 0.0,
 ) -> Iterator[list[Timing]]:
     """Measure one model after the other, and yield the timings of each. The timing of a failed side has its error.
-    `options` are arguments of our workers.
+    `options` are arguments of our workers. Each run but the first comes after `work` milliseconds of other work.
 
     Raises MissingExtraError if a peer is not installed.
     """
@@ -101,7 +106,7 @@ def measure(
             except PerframeError as error:
                 yield [Timing(name, backend, error=str(error)) for backend in backends]
                 continue
-            yield _measure_one(task, backends, against, rounds, options or {}, Path(folder), progress)
+            yield _measure_one(task, backends, against, rounds, options or {}, Path(folder), progress, work / 1000)
 
 
 def _measure_one(
@@ -112,12 +117,16 @@ def _measure_one(
     options: Mapping[str, Any],
     folder: Path,
     progress: Progress,
+    work: float,
 ) -> list[Timing]:
     from perframe.command_line.contest import Contestant
 
-    ours = [Contestant(task, backend, options=options) for backend in backends]
+    ours = [Contestant(task, backend, options=options, work=work) for backend in backends]
     rounding = {"openvino": {"activations": options.get("activations", "float32")}}
-    peers = [[Contestant(task, peer, threads, rounding.get(peer)) for threads in thread_counts()] for peer in against]
+    peers = [
+        [Contestant(task, peer, threads, rounding.get(peer), work=work) for threads in thread_counts()]
+        for peer in against
+    ]
     everyone = [*ours, *itertools.chain(*peers)]
     try:
         for contestant in everyone:

@@ -1,11 +1,18 @@
-"""`perframe bench`: what its table says below the figures."""
+"""`perframe bench`: what its table says below the figures, and the work between two runs."""
 
 from __future__ import annotations
 
 import io
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from perframe.command_line.bench_side import Answers
 from perframe.command_line.commands import bench
 from perframe.command_line.contest import Timing
 from perframe.safety.console import SafeConsole
@@ -32,3 +39,27 @@ def test_the_ratio_and_the_threads_are_explained(monkeypatch: pytest.MonkeyPatch
     assert "ratio:" not in alone and "thread" not in alone
     monkeypatch.setattr(bench, "thread_counts", lambda: [1])
     assert "onnxruntime ran with 1 thread\n" in shown(ours, theirs)
+
+
+def test_it_works_between_runs(tmp_path: Path) -> None:
+    begins: list[float] = []
+
+    class Timed:
+        def run(self, feed: Any) -> dict[str, Any]:
+            begins.append(time.perf_counter())
+            return {}
+
+    np.savez(tmp_path / "feed.npz", x=np.zeros(3))
+    answers = Answers()
+    answers._side = Timed()
+    timed = answers.run(str(tmp_path / "feed.npz"), 4, work=0.02)
+    assert len(timed["wall"]) == 4 and np.diff(begins).min() >= 0.02 > min(timed["wall"])
+
+
+@pytest.mark.slow
+def test_it_tells_of_its_work(perframe: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    out = tmp_path / "bench.json"
+    status, shown, error = perframe("bench", "digits", "--rounds", 1, "--work", 2.5, "--json", out)
+    assert status == 0, shown + error
+    assert json.loads(out.read_text(encoding="utf-8"))["settings"]["work"] == 2.5
+    assert perframe("bench", "digits", "--work", -1)[0] == 2
