@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,19 +30,29 @@ branch (float[N, 3] x, bool up) => (float[N, 3] y) {
 }"""
 
 
+@pytest.fixture(params=["array", "tensor"])
+def flag(request: pytest.FixtureRequest) -> Callable[[bool], Any]:
+    """What gives a condition: an array decides the branch before the run, a tensor during it."""
+    return np.array if request.param == "array" else lambda up: pf.Tensor(np.array(up))
+
+
 @pytest.mark.parametrize("up", [True, False])
-def test_a_branch_reads_values_of_the_model_around_it(backend: str, backend_context: Any, up: bool) -> None:
+def test_a_branch_reads_values_of_the_model_around_it(
+    backend: str, backend_context: Any, up: bool, flag: Callable[[bool], Any]
+) -> None:
     x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
-    y = pf.run(load(BRANCH), {"x": x, "up": np.array(up)}, backend=backend, ctx=backend_context)["y"]
+    y = pf.run(load(BRANCH), {"x": x, "up": flag(up)}, backend=backend, ctx=backend_context)["y"]
     np.testing.assert_allclose(y, np.exp(2 * x) if up else np.maximum(-x, 0), rtol=1e-5)
 
 
-def test_one_worker_takes_both_branches_and_other_shapes(backend: str, backend_context: Any) -> None:
+def test_one_worker_takes_both_branches_and_other_shapes(
+    backend: str, backend_context: Any, flag: Callable[[bool], Any]
+) -> None:
     with pf.Worker(load(BRANCH), backend, backend_context) as worker:
         for rows in (1, 4):
             for up in (True, False, True):
                 x = np.full((rows, 3), 0.5, np.float32)
-                y = worker.schedule({"x": x, "up": np.array(up)}).peek_output().download_to_array()
+                y = worker.schedule({"x": x, "up": flag(up)}).peek_output().download_to_array()
                 np.testing.assert_allclose(y, np.exp(2 * x) if up else np.zeros_like(x), rtol=1e-5)
 
 
@@ -133,11 +144,12 @@ def test_sequences_go_in_and_out(backend: str, backend_context: Any) -> None:
     np.testing.assert_array_equal(result["joined"], [1, 0, 0, 0, 0, 2])
 
 
-def test_a_layer_at_a_time_through_a_branch(backend: str, backend_context: Any) -> None:
+def test_a_layer_at_a_time_through_a_branch(backend: str, backend_context: Any, flag: Callable[[bool], Any]) -> None:
     with pf.Worker(load(BRANCH), backend, backend_context) as worker:
         x = np.zeros((1, 3), np.float32)
-        names = list(worker.schedule_iterable({"x": x, "up": np.array(True)}))
-        assert len(names) == 2 and worker.peek_output().download_to_array().tolist() == [[1.0, 1.0, 1.0]]
+        names = list(worker.schedule_iterable({"x": x, "up": flag(True)}))
+        is_open = isinstance(flag(True), pf.Tensor)
+        assert len(names) == 1 + is_open and worker.peek_output().download_to_array().tolist() == [[1.0, 1.0, 1.0]]
 
 
 def test_what_a_body_lacks_is_reported_with_the_rest() -> None:

@@ -125,12 +125,13 @@ def test_a_state_that_a_loop_makes(backend: str) -> None:
             np.testing.assert_allclose(worker.state().numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_state_that_a_branch_hands_on(backend: str) -> None:
+@pytest.mark.parametrize("decided", [True, False])
+def test_a_state_that_a_branch_hands_on(backend: str, decided: bool) -> None:
     with pf.Worker(pf.load(parser.parse_model(BRANCH)), backend, carry={"next": "state"}) as worker:
         expected = np.zeros(3, np.float32)
         for changes in (False, True, True, False, True, False, False, True):
             x = random(3)
-            worker.schedule(x=x, changes=np.array(changes))
+            worker.schedule(x=x, changes=np.array(changes) if decided else pf.Tensor(np.array(changes)))
             expected = expected + x * changes
             np.testing.assert_allclose(worker.state().numpy(), expected, rtol=1e-5)
 

@@ -44,7 +44,7 @@ def until_repeated(worker: pf.Worker, run: Callable[[], Any]) -> None:
     """Run until runs repeat: a job makes templates for other sizes first."""
     for _ in range(400):
         run()
-        if worker._own._repeat is not None:
+        if worker._own._repeats.may_run:
             return
         time.sleep(0.005)
     raise AssertionError("no run repeats")

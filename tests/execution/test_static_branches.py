@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 import perframe as pf
 from perframe.backends import evaluator
 from perframe.execution.control_flow import ControlPart
-from perframe.execution.static_branches import decide_branches, follow_shapes
+from perframe.execution.static_branches import MAX_NUMBERS, decide_branches, deciding_inputs, follow_shapes
 from small import node
 
 
@@ -89,3 +89,78 @@ def test_a_branch_that_data_decide_stays_one(by_rank: pf.Model) -> None:
     for choice in (True, False):
         made = pf.run(model, {"x": x, "c": np.array(choice)}, backend="cpu")
         np.testing.assert_array_equal(made["y"], -x if choice else x)
+
+
+def test_a_few_numbers_decide(backend: str, backend_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = by_number()
+    monkeypatch.setattr(ControlPart, "run_whole", lambda *_: 1 / 0)
+    x = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+    with pf.Worker(model, backend=backend, ctx=backend_context) as worker:
+        for rate in (8, 16, 8, 8, 8, 16, 16, 16, 8):
+            worker.schedule(x, np.array([rate]))
+            wanted = np.abs(x) if rate == 16 else -x
+            np.testing.assert_array_equal(worker.peek_output().numpy(), wanted + 1)
+            worker.schedule(x * 2, np.array([rate]))
+            np.testing.assert_array_equal(worker.peek_output().numpy(), wanted * 2 + 1)
+
+
+def test_a_counter_decides_during_the_run(backend: str, backend_context: Any) -> None:
+    x, model = np.float32([-1, 2, -3]), by_number()
+    with pf.Worker(model, backend=backend, ctx=backend_context) as worker:
+        for rate in [*range(20), 16, 16]:
+            worker.schedule(x, np.array([rate]))
+            wanted = np.abs(x) if rate == 16 else -x
+            np.testing.assert_array_equal(worker.peek_output().numpy(), wanted + 1)
+        assert len(worker.parts._chosen_for) <= MAX_NUMBERS + 2
+
+
+def test_numbers_in_a_tensor_decide_during_the_run(backend: str, backend_context: Any) -> None:
+    x, model = np.float32([-1, 2, -3]), by_number()
+    with pf.Worker(model, backend=backend, ctx=backend_context) as worker:
+        for rate in (8, 16, 16, 16, 8):
+            worker.schedule(x, pf.Tensor(np.array([rate])))
+            np.testing.assert_array_equal(worker.peek_output().numpy(), (np.abs(x) if rate == 16 else -x) + 1)
+
+
+def test_states_of_a_decided_branch_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("perframe.execution.state.copy_values", lambda *_: 1 / 0)
+    state, x = np.float32([1, 2, 3]), np.float32([5, -6, 7])
+    with pf.Worker(by_number(), carry={"y": "x"}) as worker:
+        worker.reset(x)
+        for rate in (8, 8, 8, 16, 16, 16, 16, 8):
+            worker.schedule(np.array([rate]))
+            x = (np.abs(x) if rate == 16 else -x) + 1
+            np.testing.assert_array_equal(worker.peek_output().numpy(), x)
+        worker.reset(state)
+        np.testing.assert_array_equal(worker.schedule(np.array([8])).peek_output().numpy(), 1 - state)
+
+
+@pytest.mark.parametrize(("dtype", "shape"), [(TensorProto.FLOAT, [1]), (TensorProto.INT64, ["n"])])
+def test_other_inputs_decide_nothing(dtype: int, shape: list[Any]) -> None:
+    assert not deciding_inputs(by_number(dtype, shape))
+
+
+def by_number(dtype: int = TensorProto.INT64, shape: Any = (1,)) -> pf.Model:
+    """y = abs(x) + 1 where the rate is 16, and 1 - x elsewhere."""
+    nodes = [
+        node("Equal", "rate sixteen", "fits"),
+        helper.make_node(
+            "If",
+            ["fits"],
+            ["part"],
+            name="by rate",
+            then_branch=branch("fast", node("Abs", "x", "out")),
+            else_branch=branch("slow", node("Neg", "x", "out")),
+        ),
+        node("Add", "part one", "y"),
+    ]
+    constants = [
+        helper.make_tensor("sixteen", dtype, [1], [16]),
+        helper.make_tensor("one", TensorProto.FLOAT, [], [1]),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, None),
+        helper.make_tensor_value_info("rate", dtype, shape),
+    ]
+    graph = helper.make_graph(nodes, "by number", inputs, [onnx.ValueInfoProto(name="y")], constants)
+    return pf.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))

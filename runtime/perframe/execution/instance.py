@@ -16,7 +16,7 @@ from perframe.execution.machine import Machine, Values, open_machine
 from perframe.execution.memory import WorkerMemory
 from perframe.execution.outputs import Outputs
 from perframe.execution.parts import Parts
-from perframe.execution.repeat import Repeat, repeat_of
+from perframe.execution.repeat import Repeats
 from perframe.execution.states import States
 from perframe.graphics import GLContext
 from perframe.ir import Model
@@ -58,9 +58,7 @@ class Instance:
         self.parts = Parts(model, machine, self.outputs.targets, self.states.grown)
         self.inputs = Inputs(model, settings.cast, self.states.sources)
         self._memory: WorkerMemory | None = None  # while a worker has it
-        self._only_part = self.parts.only_part if self.check is None else None
-        self._ran: Plan | None = None  # the plan of the last run, if it decides all of the next one
-        self._repeat: Repeat | None = None  # begins runs like the last two
+        self._repeats = Repeats(self.parts, self.inputs, self.states, self.outputs)
 
     def belong_to(self, lock: RLock | None) -> None:
         """Count its memory as that of the worker with this lock, and let its older plans go where others need memory;
@@ -74,12 +72,10 @@ class Instance:
 
     def repeat_run(self, inputs: tuple[Any, ...]) -> bool:
         """Submit a run like the last two. Return False, and change nothing, if it is not like them."""
-        if self._repeat is None:
-            return False
-        if self.guarded is None:
-            return self._repeat.run(inputs)
+        if self.guarded is None or not self._repeats.may_run:
+            return self._repeats.run(inputs)
         with self.guarded():
-            done = self._repeat.run(inputs)
+            done = self._repeats.run(inputs)
         self.backend.flush()
         return done
 
@@ -94,10 +90,8 @@ class Instance:
     def end_run(self, values: Values) -> None:
         """Keep the outputs of a run, and note how to begin the next one if it is like this one and that before it."""
         self.outputs.keep(values)
-        if self._only_part is not None:
-            before, self._ran = self._ran, self._only_part.settled_plan
-            same = self._ran is not None and self._ran is before
-            self._repeat = repeat_of(self._only_part, self.inputs, self.states, self.outputs) if same else None
+        if self.check is None:
+            self._repeats.note(values)
 
     def plans(self) -> Iterator[Plan]:
         """Yield the plans that it has now."""
@@ -128,7 +122,7 @@ class Instance:
     def releasing(self) -> Iterator[None]:
         """Free everything, a bit at each step. No run may be under way."""
         self.outputs.forget()
-        self._repeat = self._ran = None
+        self._repeats.forget()
         yield from self.parts.releasing()
         self.states.release()
         self.backend.free_dropped()

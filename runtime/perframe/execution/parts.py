@@ -16,7 +16,7 @@ from perframe.execution.layer_check import with_all_values
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.planned_part import PlannedPart
 from perframe.execution.report import MemoryUse
-from perframe.execution.static_branches import Branches, Decisions, follow_shapes
+from perframe.execution.static_branches import Branches, Decisions, Numbers
 from perframe.ir import Layer, Model, Subgraph, Value
 from perframe.passes.layout.grow_states import Growth
 from perframe.plan.budget import Budget, Stopwatch
@@ -69,9 +69,11 @@ class Parts:
     ) -> None:
         """`targets` decide where the model's outputs are written. `grown` lists the states that grow."""
         self._machine, self._check, self._targets, self._grown = machine, machine.check, targets, grown
-        self._branches = Branches(model, machine.evaluate) if follow_shapes(model) else None
-        self._chosen_for: dict[Any, Parts | None] = {}  # by the inputs' shapes
+        branches = Branches(model, machine.evaluate)
+        self._branches = branches if branches.may_decide else None
+        self._chosen_for: dict[Any, Parts | None] = {}  # by the inputs' shapes, and the values of those that decide
         self._decided: dict[Decisions, Parts] = {}
+        self.ran: PlannedPart | None = None  # the part that was all of the last run, which was whole
         self._names = [value.name for value in model.inputs]
         prepared = machine.prepare(model, grown)
         self.outputs = prepared.outputs
@@ -86,6 +88,7 @@ class Parts:
     def run_whole(self, values: Values) -> None:
         """Run all parts on `values`. `values` must hold the model's inputs, and the parts add their outputs to it."""
         chosen = self._chosen(values)
+        self.ran = chosen._one
         given = chosen._begin(values)
         for part in chosen._parts:
             part.run_whole(values)
@@ -93,7 +96,7 @@ class Parts:
 
     def advance(self, values: Values) -> Iterator[str]:
         """Run the parts layer by layer, and yield the name of each layer."""
-        chosen = self._chosen(values)
+        chosen, self.ran = self._chosen(values), None
         given = chosen._begin(values)
         for part in chosen._parts:
             yield from part.advance(values)
@@ -101,7 +104,7 @@ class Parts:
 
     def spend(self, values: Values, budget: Budget) -> Iterator[None]:
         """Run the parts, waiting for their steps, and yield whenever the budget is spent."""
-        chosen = self._chosen(values)
+        chosen, self.ran = self._chosen(values), None
         given, watch = chosen._begin(values), Stopwatch()
         for part in chosen._parts:
             if isinstance(part, PlannedPart):
@@ -136,9 +139,17 @@ class Parts:
 
     @property
     def only_part(self) -> PlannedPart | None:
-        """The part that is the model, for all input shapes; None if there are others."""
-        first = self._parts[0] if len(self._parts) == 1 and self._branches is None else None
+        """The part that is the model, for all inputs; None if there are others."""
+        return self._one if self._branches is None else None
+
+    @property
+    def _one(self) -> PlannedPart | None:
+        first = self._parts[0] if len(self._parts) == 1 else None
         return first if isinstance(first, PlannedPart) else None
+
+    def numbers(self, values: Values) -> Numbers:
+        """Return the values of inputs that decide branches."""
+        return self._branches.numbers(values) if self._branches is not None and self._branches.deciding else ()
 
     def hold(self, values: Values) -> None:
         """Replace arrays by tensors, where they can be uploaded now for a run that begins later. Layers on the host
@@ -161,14 +172,12 @@ class Parts:
             self._check(self.model, values, given)
 
     def _chosen(self, values: Values) -> Parts:
-        """Return the parts of the model with the branches that these input shapes decide, or these parts if they decide
-        none.
-        """
+        """Return the parts of the model with the branches that these inputs decide; these parts if they decide none."""
         if self._branches is None:
             return self
-        key = tuple([getattr(values[name], "shape", None) for name in self._names])
+        key = tuple([getattr(values[name], "shape", None) for name in self._names]), self.numbers(values)
         if key not in self._chosen_for:
-            decisions, model = self._branches.decide(key)
+            decisions, model = self._branches.decide(*key)
             if decisions and decisions not in self._decided:
                 self._decided[decisions] = Parts(model, self._machine, self._targets, self._grown)
             if len(self._chosen_for) >= MAX_CHOSEN:

@@ -10,27 +10,38 @@ from typing import Any
 
 from perframe.errors import MemoryLimitError
 from perframe.execution.inputs import Inputs
+from perframe.execution.machine import Values
 from perframe.execution.outputs import Outputs
+from perframe.execution.parts import Parts
 from perframe.execution.planned_part import PlannedPart
 from perframe.execution.states import States
 from perframe.plan.plan import Plan
 
 
-class Repeat:
+class Repeats:
     """Binds inputs and states to the plan of the last run, and submits it, if a run decides nothing else."""
 
-    def __init__(self, part: PlannedPart, plan: Plan, inputs: Inputs, states: States, outputs: Outputs) -> None:
-        """The plan has just run with the latest inputs, and all outputs are its own."""
-        self._part, self._plan, self._inputs, self._states, self._outputs = part, plan, inputs, states, outputs
-        self._shapes, self._all_shapes = inputs.latest, plan.input_shapes
+    def __init__(self, parts: Parts, inputs: Inputs, states: States, outputs: Outputs) -> None:
+        self._parts, self._inputs, self._states, self._outputs = parts, inputs, states, outputs
+        self._plan: Plan | None = None  # of the last run
+        self._part: PlannedPart | None = None  # which has the plan; None if the next run decides all again
+
+    @property
+    def may_run(self) -> bool:
+        """Whether the next run may be like the last one."""
+        return self._part is not None
 
     def run(self, given: tuple[Any, ...]) -> bool:
         """Begin a run if it is like the last one. Otherwise return False, and change nothing."""
-        plan, outputs = self._plan, self._outputs
+        part, plan, outputs = self._part, self._plan, self._outputs
+        if part is None or plan is None:
+            return False
         checked = self._inputs.again(given, self._shapes)
-        if checked is None or self._part.settled_plan is not plan:
+        if checked is None or part.settled_plan is not plan:
             return False
         values, targets = dict(checked), outputs.targets
+        if self._numbers and self._parts.numbers(values) != self._numbers:
+            return False
         if targets:
             self._states.add(values)
             if [values[operand.name].shape for operand in plan.inputs] != self._all_shapes:
@@ -48,10 +59,18 @@ class Repeat:
         outputs.keep(values)
         return True
 
+    def note(self, values: Values) -> None:
+        """Note a run that has ended, with its inputs and outputs. The next one may repeat it if the one before had the
+        same plan, which decides all of it.
+        """
+        part = self._parts.ran
+        plan = None if part is None else part.settled_plan
+        same = plan is not None and plan is self._plan and plan.outputs.keys() >= self._outputs.last.keys()
+        self._plan, self._part = plan, part if same else None
+        if same and plan is not None:
+            self._shapes, self._all_shapes = self._inputs.latest, plan.input_shapes
+            self._numbers = self._parts.numbers(values)
 
-def repeat_of(part: PlannedPart, inputs: Inputs, states: States, outputs: Outputs) -> Repeat | None:
-    """Return what begins runs like the last one; None if each run decides more than where its values lie."""
-    plan = part.settled_plan
-    if plan is None or not plan.outputs.keys() >= outputs.last.keys():
-        return None
-    return Repeat(part, plan, inputs, states, outputs)
+    def forget(self) -> None:
+        """Let the next run decide all again."""
+        self._plan = self._part = None
