@@ -6,6 +6,7 @@ what it takes in a loop. So such a run skips what the run before it has decided.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from perframe.errors import MemoryLimitError
@@ -15,7 +16,9 @@ from perframe.execution.outputs import Outputs
 from perframe.execution.parts import Parts
 from perframe.execution.planned_part import PlannedPart
 from perframe.execution.states import States
+from perframe.execution.static_branches import Numbers
 from perframe.plan.plan import Plan
+from perframe.tensor import TensorShape
 
 
 class Repeats:
@@ -25,6 +28,9 @@ class Repeats:
         self._parts, self._inputs, self._states, self._outputs = parts, inputs, states, outputs
         self._plan: Plan | None = None  # of the last run
         self._part: PlannedPart | None = None  # which has the plan; None if the next run decides all again
+        self._shapes: Sequence[Any] = ()  # of the last run's inputs
+        self._all_shapes: Sequence[TensorShape] = ()  # those of states among them
+        self._numbers: Numbers = ()  # by which branches were decided
 
     @property
     def may_run(self) -> bool:
