@@ -97,7 +97,7 @@ class Branches:
 
 
 def deciding_inputs(model: Model) -> Sequence[Value]:
-    """The inputs of a few integers or truth values that alone decide one of the model's branches."""
+    """Return the small inputs, of integers or truth values, that decide a branch without any other input."""
     found = dict[Value, None]()
     for layer in model.layers:
         needed = None if layer.declaration.body_for is None else _needed(model, layer.input(0))
@@ -113,7 +113,7 @@ def _may_decide(value: Value) -> bool:
 
 
 def _needed(model: Model, condition: Value) -> set[Value]:
-    """The values from which a condition is computed: not those of which it needs the shapes alone."""
+    """Return the values that decide a condition. Values of which only the shape counts are left out."""
     needed = {condition}
     for layer in reversed(model.layers):
         if not needed.isdisjoint(layer.results) and layer.declaration.reads_values:
@@ -129,13 +129,9 @@ def follow_shapes(model: Model) -> bool:
 
 
 def _follows_shapes(model: Model, condition: Value) -> bool:
-    needed = {condition}
-    for layer in reversed(model.layers):
-        if not needed.isdisjoint(layer.results):
-            if not layer.declaration.reads_values:
-                return True
-            needed.update(layer.operands)
-    return needed.isdisjoint(model.inputs)
+    needed = _needed(model, condition)
+    makers = [layer for layer in model.layers if not needed.isdisjoint(layer.results)]
+    return needed.isdisjoint(model.inputs) or not all(layer.declaration.reads_values for layer in makers)
 
 
 def decide_branches(
