@@ -242,9 +242,9 @@ def doubles() -> pf.Model:
 def test_memory_is_given_back(worker: pf.Worker, backend: str) -> None:
     swap = worker.swap(model(2))
     (part,) = worker.parts.planned_parts()
-    kept = [weakref.ref(operand.storage) for operand in part._constants._made.values()]
+    kept = [weakref.ref(operand.storage) for operand in part.constants._made.values()]
     kept += [weakref.ref(part), weakref.ref(worker.parts.model)]
-    storages = [operand.storage for operand in part._constants._made.values()]
+    storages = [operand.storage for operand in part.constants._made.values()]
     plan = part.latest_plan
     assert plan is not None and storages
     owned = list(plan._owned)

@@ -145,7 +145,7 @@ def test_kernels_read_constants_where_they_lie(tmp_path: Path) -> None:
         np.testing.assert_array_equal(made, [2 * value, 2 * value])
         (use,) = worker.memory_use
         assert use.read == value.nbytes
-        kept = worker.parts._parts[0]._constants._made.items()  # type: ignore[attr-defined]
+        kept = worker.parts._parts[0].constants._made.items()  # type: ignore[attr-defined]
         storages = [operand.storage for (_, _, kind), operand in kept if kind == UNCHANGED]
         assert all(np.shares_memory(storage.memory, model.constants["w"]) for storage in storages)
 

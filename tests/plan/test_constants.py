@@ -38,7 +38,7 @@ def result(worker: pf.Worker, x: Array = X) -> Array:
 def packed(worker: pf.Worker) -> list[Array]:
     """The arrays that were made of a worker's constants."""
     (part,) = worker.parts._parts
-    made = part._constants._made.items()  # type: ignore[attr-defined]
+    made = part.constants._made.items()  # type: ignore[attr-defined]
     return [operand.storage.memory for (_, _, kind), operand in made if kind != UNCHANGED]
 
 

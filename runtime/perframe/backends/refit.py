@@ -46,6 +46,10 @@ class ProgramTemplate(Protocol):
     def serves(self, sizes: Sequence[int]) -> bool:
         """Whether its program is right for these sizes. The answer does not wait for kernels."""
 
+    @property
+    def resizes(self) -> bool:
+        """Whether `fit` gives the sizes to the program that it made before."""
+
     def fit(self, backend: Backend, spare: SizedProgram | None = None) -> SizedProgram | None:
         """Return the program for the sizes of the last choice, to run on a backend of its kind; None while its kernels
         are being compiled. `spare` is one of this template that no run uses: it may be returned for these sizes.

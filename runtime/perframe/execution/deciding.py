@@ -35,6 +35,21 @@ def host_value(value: Any) -> Array:
     return array
 
 
+def key_of(shapes: Shapes, decisive: Iterable[Array]) -> tuple[Any, ...]:
+    """Return the key of the plan for these shapes, and for these values of the inputs that decide shapes."""
+    return (shapes, *((value.tobytes(), value.shape) for value in decisive))
+
+
+def values_in(key: Any, decisive: Sequence[Value]) -> dict[str, Array | None]:
+    """Return the values in a key of the inputs that decide shapes; None for each if there is no key."""
+    if key is None or not decisive:
+        return dict.fromkeys(value.name for value in decisive)
+    return {
+        value.name: np.frombuffer(data, value.dtype.numpy).reshape(shape)
+        for value, (data, shape) in zip(decisive, key[1:], strict=True)
+    }
+
+
 def can_follow(part: Subgraph) -> bool:
     """Whether templates can follow the values of the inputs that decide shapes: these are integers, and layers take
     them as sizes or positions, and not as axes and the like.

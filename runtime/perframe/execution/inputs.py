@@ -130,9 +130,12 @@ class Inputs:
             self._are_tensors = all([kind in (Tensor, np.ndarray) for kind, _ in kinds])
         return checked
 
-    def again(self, positional: tuple[Any, ...], shapes: Sequence[Any]) -> Mapping[str, Any] | None:
+    def again(
+        self, positional: tuple[Any, ...], shapes: Sequence[Any], in_other_sizes: bool
+    ) -> Mapping[str, Any] | None:
         """Return the inputs of one run by name, if they are checked already: of the types, dtypes and shapes of the
-        last ones, which needed no conversion, and whose `latest` was `shapes`. Otherwise return None.
+        last ones, which needed no conversion, and whose `latest` was `shapes`. Otherwise return None. Shapes may
+        differ `in_other_sizes` that pass the same checks, and are the `latest` then.
         """
         names = self.names
         if not (self._shapes is self.latest is shapes) or self._kept or not self._are_tensors:
@@ -145,10 +148,16 @@ class Inputs:
             given = dict(zip(names, positional, strict=True))
         else:
             return None
-        for name, (kind, dtype), shape in zip(names, self._kinds, shapes, strict=True):
+        found = []
+        for name, (kind, dtype) in zip(names, self._kinds, strict=True):
             value: Any = given.get(name)
-            if type(value) is not kind or value.dtype is not dtype or value.shape != shape:
+            if type(value) is not kind or value.dtype is not dtype:
                 return None
+            found.append(value.shape)
+        if found != shapes:
+            if not in_other_sizes or not self._are_like(found):
+                return None
+            self._shapes = self.latest = found
         return given
 
     def _check_once(self, positional: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:

@@ -50,6 +50,11 @@ class PlanCache(dict[Any, Plan]):
         self._use(plan)
         self.evict_old()
 
+    def hide(self, plan: Plan) -> None:
+        """Let no shapes find the last plan, which gets other shapes with each run."""
+        if plan not in self:
+            self.move(plan, plan)
+
     def evict_all(self) -> None:
         """Evict all plans: the next run takes a template's plan, or is planned again."""
         self.evicted += self.values()

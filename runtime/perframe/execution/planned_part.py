@@ -9,11 +9,9 @@ from time import perf_counter_ns, sleep
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from perframe.backends.protocol import Backend
 from perframe.errors import MemoryLimitError
-from perframe.execution.deciding import can_follow, host_value, sizes_of, traced_values
+from perframe.execution.deciding import can_follow, host_value, key_of, sizes_of, traced_values, values_in
 from perframe.execution.machine import Machine, Values
 from perframe.execution.plan_cache import PlanCache
 from perframe.execution.report import MemoryUse, StepReport, steps_of
@@ -26,7 +24,7 @@ from perframe.plan.budget import Budget, Position, Stopwatch
 from perframe.plan.constants import ConstantPool, MissingConstant
 from perframe.plan.plan import NO_TARGETS, Plan, Target
 from perframe.plan.planner import Planner
-from perframe.plan.refit import templates_of
+from perframe.plan.refit import GROWING_PATIENCE, PATIENCE, FittedPlan, templates_of
 from perframe.plan.tracing import Tracing
 from perframe.safety.collection import uncollected
 from perframe.tensor import Array, Storage, Tensor
@@ -43,13 +41,15 @@ class PlannedPart:
     def __init__(self, model: Subgraph, machine: Machine, targets: Mapping[str, Target] = NO_TARGETS) -> None:
         self.model, self._machine, self._targets = model, machine, targets
         self._grown = {name: target.source for name, target in targets.items() if target.grows}
-        self._constants = ConstantPool(model.constants)
+        self.grows = bool(self._grown)  # so that hardly any run has the shapes of another
+        self.constants = ConstantPool(model.constants)
         self._plans = PlanCache()
         self._names = [value.name for value in model.inputs]
         self._decisive = model.decisive_inputs
         self._templates = templates_of(model, machine.backend) if can_follow(model) else None
         if self._templates is not None:
             self._templates.users.add(self)
+            self._templates.patience = max(self._templates.patience, GROWING_PATIENCE if self.grows else PATIENCE)
         self._to_trace: Shapes | None = None  # shapes that were planned without a template, and may be worth tracing
         self._tracing = Tracing()
         self._signatures = {layer: signature(layer) for layer in model.layers}
@@ -111,7 +111,7 @@ class PlannedPart:
         if (last := self._plans.last) is not None and not last.has_begun:
             self._plans.drop_last()
             if last.constants is not None or not self._plans:
-                self._constants.free_after(last.constants or 0)
+                self.constants.free_after(last.constants or 0)
 
     def touch(self, values: Values) -> Iterator[None]:
         """Run a small part of each step, one at a time: the driver then compiles what it has put off. The outputs are
@@ -132,7 +132,7 @@ class PlannedPart:
         in for those of the part.
         """
         _, shapes, decisive = self._key(values)
-        made_for, pool = backend or self._machine.backend, constants or self._constants
+        made_for, pool = backend or self._machine.backend, constants or self.constants
         host = made_for if made_for.backend_type is self._machine.host.backend_type else self._machine.host
         return self._planner(shapes, made_for, host, pool, decisive)
 
@@ -146,25 +146,14 @@ class PlannedPart:
         key, shapes, decisive = self._key(values)
         self._keep(key, plan, self._sizes(shapes, decisive.values()))
 
-    def share(self, constants: ConstantPool) -> None:
-        """Share the constants that another pool shares."""
-        self._constants.share(constants)
-
     def adopt(self, missing: MissingConstant, storage: Storage) -> Storage:
         """Take storage in which a constant lies already, and return the storage of the constant."""
-        return self._constants.adopt(self._machine.backend, missing, storage)
+        return self.constants.adopt(self._machine.backend, missing, storage)
 
     @property
     def decisive(self) -> dict[str, Array | None]:
         """The inputs that decide shapes, with the values in the run that was last; None before a run."""
-        key = next(reversed(self._plans), None)
-        found: list[Any] = [None] * len(self._decisive)
-        if key is not None and self._decisive:
-            found = [
-                np.frombuffer(data, value.dtype.numpy).reshape(shape)
-                for value, (data, shape) in zip(self._decisive, key[1:], strict=True)
-            ]
-        return {value.name: array for value, array in zip(self._decisive, found, strict=True)}
+        return values_in(next(reversed(self._plans), None), self._decisive)
 
     def plan_ahead(self, values: Values) -> Iterator[str]:
         """Make the plan for these inputs if there is none, layer by layer, and yield the name of each layer. On a GPU
@@ -179,12 +168,12 @@ class PlannedPart:
             return
         if key in self._plans or self._fitted(key, sizes) is not None:
             return
-        planner = self._planner(shapes, machine.backend, machine.host, self._constants, decisive)
+        planner = self._planner(shapes, machine.backend, machine.host, self.constants, decisive)
         try:
             yield from planner.advance()
         except MemoryLimitError:
             if not self._plans:
-                self._constants.free_after(0)
+                self.constants.free_after(0)
             raise
         if key in self._plans:  # a run between two steps has made one
             planner.made.release()
@@ -197,7 +186,7 @@ class PlannedPart:
         if not self._decisive:
             return shapes, shapes, NO_VALUES
         decisive = {value: host_value(values[value.name]) for value in self._decisive}
-        return (shapes, *((value.tobytes(), value.shape) for value in decisive.values())), shapes, decisive
+        return key_of(shapes, decisive.values()), shapes, decisive
 
     def _sizes(self, shapes: Shapes, decisive: Iterable[Array]) -> Shapes | None:
         """Return the sizes that templates follow; None if no template may."""
@@ -206,7 +195,7 @@ class PlannedPart:
     def _plan_for(self, values: Values) -> Plan:
         key, shapes, decisive = self._key(values)
         plan = self._plans.get(key)
-        self._begin_tracing(plan or self.latest_plan)  # for a new shape too: a cache that grows never has it again
+        self._begin_tracing(plan or self.latest_plan)  # for a new shape too: where a state grows it never comes again
         if plan is not None:
             if plan is not self._plans.last:
                 self._plans.use(key, plan)
@@ -266,7 +255,7 @@ class PlannedPart:
             return  # no other shape may ever come; and states that grow begin without rows, unlike later
         elif plan.is_costly and not templates.is_tracing and (self._made_plans >= MANY_PLANS or not plan.is_busy):
             self._to_trace = None
-            templates.put_missing(self._constants, self._machine.backend)
+            templates.put_missing(self.constants, self._machine.backend)
             self._tracing.begin(partial(self._trace_in_job, shapes), self._machine.in_job)  # for other workers too
 
     def _trace_in_job(self, shapes: Shapes) -> None:
@@ -284,7 +273,7 @@ class PlannedPart:
             sleep(0.001)
         while self._to_trace is not None and self._templates is not None:
             shapes, self._to_trace = self._to_trace, None
-            self._templates.put_missing(self._constants, self._machine.backend)
+            self._templates.put_missing(self.constants, self._machine.backend)
             self.trace(shapes)
 
     def trace(self, shapes: Shapes) -> None:
@@ -296,11 +285,11 @@ class PlannedPart:
     @uncollected()
     def _made(self, shapes: Shapes, decisive: Mapping[Value, Array] = NO_VALUES) -> Plan:
         """Make the plan for these input shapes. `decisive` holds the values of the inputs that decide shapes."""
-        machine, begin, count = self._machine, perf_counter_ns(), self._constants.count
+        machine, begin, count = self._machine, perf_counter_ns(), self.constants.count
         try:
-            plan = self._planner(shapes, machine.backend, machine.host, self._constants, decisive).plan()
+            plan = self._planner(shapes, machine.backend, machine.host, self.constants, decisive).plan()
         except MemoryLimitError:
-            self._constants.free_after(count)
+            self.constants.free_after(count)
             raise
         plan.nanoseconds, plan.constants = perf_counter_ns() - begin, count
         return plan
@@ -333,7 +322,7 @@ class PlannedPart:
 
     def held(self, seen: set[int]) -> tuple[int, int, int]:
         """The bytes of its weights, of the plan that ran last, and of all others, apart from objects in `seen`."""
-        weights = self._constants.held(seen)
+        weights = self.constants.held(seen)
         plan, others = self._plans.held(seen)
         return weights, plan, others + (self._templates.held_bytes(seen) if self._templates else 0)
 
@@ -357,7 +346,7 @@ class PlannedPart:
         """The memory of the part with the plans that it has now."""
         largest = max(self._plans.values(), key=lambda plan: plan.workspace_bytes, default=None)
         size, live = (largest.workspace_bytes, largest.live()) if largest else (0, [])
-        return MemoryUse(*self._constants.bytes_used, size, live, self._constants.stay_whole(self._machine.backend))
+        return MemoryUse(*self.constants.bytes_used, size, live, self.constants.stay_whole(self._machine.backend))
 
     @property
     def latest_plan(self) -> Plan | None:
@@ -366,9 +355,20 @@ class PlannedPart:
 
     @property
     def settled_plan(self) -> Plan | None:
-        """The plan that ran last, if input shapes alone decide about it, and no template is to be made."""
+        """The plan that ran last, if input shapes alone decide about it, and no template is to be made. Where a state
+        grows, it is a template's, and `refit` gives it other shapes.
+        """
         may_trace = self._to_trace is not None and (self._made_plans > 1 or self._machine.backend.traces_early)
-        return None if self._decisive or self._grown or may_trace else self._plans.last
+        last = self._plans.last
+        return None if self._decisive or may_trace or (self._grown and not isinstance(last, FittedPlan)) else last
+
+    def refit(self, plan: Plan, values: Values) -> bool:
+        """Give the plan that ran last the shapes of these inputs. Return False if it cannot serve them now."""
+        templates, shapes = self._templates, [values[name].shape for name in self._names]
+        if templates is None or not templates.refit(plan, shapes, self._machine.backend):
+            return False
+        self._plans.hide(plan)
+        return True
 
     @property
     def latest_sizes(self) -> Shapes | None:
@@ -397,4 +397,4 @@ class PlannedPart:
         for plan in self._plans.taken():
             plan.release()
             yield
-        yield from self._constants.releasing()
+        yield from self.constants.releasing()

@@ -138,7 +138,7 @@ def _ahead(new: Instance, values: Values) -> _Ahead | None:
         try:
             plan = part.planner(given, new.backend.apart(), pool).plan()
             made.parcels = pool.parcels(new.backend)
-            part.share(pool)
+            part.constants.share(pool)
         except Exception as error:  # such as a layer from outside that needs the context: the real plan says more
             log.info("%s: the frames derive its constants: %s: %s", new.model.name, type(error).__name__, error)
         else:

@@ -1,4 +1,5 @@
-"""A run like the one before: the same plan, for inputs of the same types, dtypes and shapes.
+"""A run like the one before: the same plan, for inputs of the same types, dtypes and shapes. A state that grows changes
+shapes, and the plan takes them.
 
 Between two frames other code fills the processor's caches, and then each function that a run calls takes several times
 what it takes in a loop. So such a run skips what the run before it has decided.
@@ -42,18 +43,22 @@ class Repeats:
         part, plan, outputs = self._part, self._plan, self._outputs
         if part is None or plan is None:
             return False
-        checked = self._inputs.again(given, self._shapes)
+        checked = self._inputs.again(given, self._shapes, part.grows)
         if checked is None or part.settled_plan is not plan:
             return False
+        self._shapes = self._inputs.latest
         values, targets = dict(checked), outputs.targets
         if self._numbers and self._parts.numbers(values) != self._numbers:
             return False
         if targets:
             self._states.add(values)
-            if [values[operand.name].shape for operand in plan.inputs] != self._all_shapes:
-                return False  # a state has begun again in another shape
             outputs.check_inputs(values)
         try:
+            if part.grows:
+                if not part.refit(plan, values):
+                    return False
+            elif targets and [values[operand.name].shape for operand in plan.inputs] != self._all_shapes:
+                return False  # a state has begun again in another shape
             plan.bind(values, None, targets)
         except MemoryLimitError:
             return False
@@ -67,11 +72,12 @@ class Repeats:
 
     def note(self, values: Values) -> None:
         """Note a run that has ended, with its inputs and outputs. The next one may repeat it if the one before had the
-        same plan, which decides all of it.
+        same plan, which decides all of it, or if its plan takes the sizes of states that grow.
         """
         part = self._parts.ran
         plan = None if part is None else part.settled_plan
-        same = plan is not None and plan is self._plan and plan.outputs.keys() >= self._outputs.last.keys()
+        grows = part is not None and part.grows and part is self._parts.only_part
+        same = plan is not None and (plan is self._plan or grows) and plan.outputs.keys() >= self._outputs.last.keys()
         self._plan, self._part = plan, part if same else None
         if same and plan is not None:
             self._shapes, self._all_shapes = self._inputs.latest, plan.input_shapes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ class State(Target):
         self._accepted: TensorShape | None = None  # the last shape
         self.values: list[Any] = [None]
 
-    @cached_property
+    @property
     def named(self) -> list[tuple[int, str]]:
         """The open dims of its shape: axis and name."""
         return [(axis, dim) for axis, dim in enumerate(self.shape or ()) if isinstance(dim, str)]

@@ -49,6 +49,10 @@ class States:
             for output, given in inputs.items()
         ]
         self._given_dims = _given_dims(model, self.sources)
+        names = {dim for _, _, dim in self._given_dims}
+        self._checked = [
+            (state, [(axis, dim) for axis, dim in state.named if dim in names]) for state in self._states
+        ]  # with the dims that other inputs give
         self._writers: list[list[Fence]] = []  # for each run that may yet fail, the jobs that write its states
 
     @property
@@ -70,13 +74,13 @@ class States:
         """Add the states to the inputs of a run. Raises InputError where they do not fit together."""
         self._settle()
         dims = {dim: values[name].shape[axis] for name, axis, dim in self._given_dims}
-        for state in self._states:
+        for state, checked in self._checked:
             value = values[state.source] = state.values[-1]
             if value is None:
                 values[state.source] = self._zeros(state, dims)
                 continue
-            for axis, dim in state.named:
-                if dim in dims and dims[dim] != value.shape[axis]:
+            for axis, dim in checked:
+                if dims[dim] != value.shape[axis]:
                     raise InputError(
                         f"the state {state.source!r} is {tuple(value.shape)}, and {dim!r} is {dims[dim]} in this run's "
                         "inputs: call reset() to begin again"
@@ -86,10 +90,12 @@ class States:
         """Make the outputs of a run the states, all of them or none. Raises InputError if an input cannot take one."""
         if not self._states:
             return
-        made = [(state, as_output(state.output, values[state.output])) for state in self._states]
-        for state, value in made:
+        made = [values[state.output] for state in self._states]
+        for index, (state, value) in enumerate(zip(self._states, made, strict=True)):
+            if type(value) is not Tensor:
+                made[index] = value = as_output(state.output, value)
             state.check(value)
-        writers = {state.end(value, self._backend) for state, value in made}
+        writers = {state.end(value, self._backend) for state, value in zip(self._states, made, strict=True)}
         self._writers.append([writer for writer in writers if writer is not None])
 
     def _settle(self) -> None:

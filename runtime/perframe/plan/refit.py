@@ -33,6 +33,7 @@ from perframe.tensor.memory import Holder, ledger
 log = logging.getLogger("perframe")
 MAX_TEMPLATES = 32  # of one part: kernels share the work otherwise in each range of sizes
 PATIENCE = 4  # jobs in a row without a use of any template, after which a part is traced no more
+GROWING_PATIENCE = 4 * PATIENCE  # where a state grows: without templates each run is planned
 CHANGES: tuple[Callable[[int], int], ...] = (  # expected changes of sizes; a batch of one often stays one
     lambda size: size,
     lambda size: 2 * size,
@@ -120,6 +121,17 @@ class Template:
             plan.resize()
         return plan
 
+    def refit(self, plan: FittedPlan, backend: Backend) -> bool:
+        """Give a plan of this template the sizes for which the template was last chosen. Return False if its program
+        cannot get them.
+        """
+        if not self.program.resizes or self.program.fit(backend, plan.sized) is not plan.sized:
+            return False
+        if not plan.sized.is_only:
+            plan.close_outputs()
+        plan.resize()
+        return True
+
 
 class FittedPlan(Plan):
     """A plan made by a template, from the arithmetic of sizes."""
@@ -201,6 +213,7 @@ class Templates(Holder):
         self._model_name = model.name
         self.users: weakref.WeakSet[Any] = weakref.WeakSet()  # the parts of workers that use them
         ledger.holders.add(self)
+        self.patience = PATIENCE
         self.is_open = True  # false when a layer cannot be followed, or when tracing brings no uses
 
     def plan(self, shapes: Shapes, backend: Backend, spare: Sequence[Plan] = ()) -> Plan | None:
@@ -219,6 +232,25 @@ class Templates(Holder):
             self._unused = 0
             template.used = self._uses
             return template.plan(backend, spare)
+
+    def refit(self, plan: Plan, shapes: Shapes, backend: Backend) -> bool:
+        """Give a plan other shapes. Return False, and change nothing, if another template serves them, or while the
+        plan's numbers are in use.
+        """
+        if not isinstance(plan, FittedPlan) or (plan.is_busy and not plan.sized.is_only):
+            return False
+        template = plan.template
+        family = self._families.get(template.ranks)
+        if family is None:
+            return False
+        with self._lock:
+            chosen = family.chooser.choose(shapes)
+            if chosen < 0 or family.templates[chosen] is not template:
+                return False
+            self._uses += 1
+            self._unused = 0
+            template.used = self._uses
+            return template.refit(plan, backend)
 
     def held_bytes(self, seen: set[int]) -> int:
         """The bytes of their constants, apart from the objects whose ids are in `seen`; adds its own ids."""
@@ -284,7 +316,7 @@ class Templates(Holder):
                     break
                 if not self._missing and not self._serves(others, shapes):
                     self._follow(others, shapes, make, tracing)
-            if self._unused >= PATIENCE:
+            if self._unused >= self.patience:
                 self.is_open = False
         except TracingEndedError:
             pass

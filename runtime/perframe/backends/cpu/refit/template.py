@@ -141,6 +141,11 @@ class CpuTemplate:
         """Whether the template serves these sizes. This is known before its kernels are compiled."""
         return self._arithmetic.evaluate(sizes) is not None
 
+    @property
+    def resizes(self) -> bool:
+        """Whether it has no steps in Python."""
+        return not self.pythons
+
     def fit(self, backend: Any, spare: Any = None) -> CpuSizedProgram | None:
         """Return the program for the sizes of the last choice, or None while kernels are compiling. `spare` is resized,
         unless it has steps in Python.

@@ -70,6 +70,11 @@ class GLTemplate:
         """Whether the template serves these sizes."""
         return self._arithmetic.evaluate(sizes) is not None
 
+    @property
+    def resizes(self) -> bool:
+        """Return True."""
+        return True
+
     def fit(self, backend: Any, spare: Any = None) -> GLFitted | None:
         """Write the numbers for the sizes of the last choice into the program; None while a kernel is compiling."""
         if not self.native.ready:
