@@ -11,6 +11,7 @@ import numpy as np
 from perframe.backends.gl.lowering.steps import Binding, Call, Tools, epilogue_of
 from perframe.backends.gl.texels import SHEETS
 from perframe.backends.operand import Operand
+from perframe.ir.sizes.size import at_most
 from perframe.layers.matmul import Product
 from perframe.tensor import DataType
 
@@ -18,7 +19,6 @@ GROUPS = 65_535  # the most work groups along an axis of a grid
 ROWS, COLUMNS = 8, 8  # of a tile
 PARTS, LEAST, FULL = 16, 32, 4096  # of a depth, at most; rounds of a part, at least; invocations that fill a GPU
 ACROSS = 32  # tiles in a row: fewer do not fill a work group
-_STRIP = 4 * SHEETS  # elements that one pixel shader computes
 _TILES = "3"  # how lib/tile.glsl calls packed weights
 
 
@@ -47,7 +47,7 @@ def lower(call: Call[Product], tools: Tools, base: tuple[int, int] = (0, 0)) -> 
     is_plain = is_plain and b.is_constant and len(b.shape) == 2
     if is_plain and (turned or padding):
         form = replace(form, b_strides=(*(0,) * rank, form.columns + padding, 1))
-    is_row = form.batches * form.rows == 1 and _is_of_strips(form) and not base[1] % 4 and not tools.stores_anywhere
+    is_row = not tools.stores_anywhere and _is_row_of_texels(form) and not base[1] % 4
     is_tiled = call.y.dtype is DataType.FLOAT32 and form.batches <= GROUPS and not is_row
     packs = is_plain and is_tiled and not tools.stores_anywhere and not base[1]
     if packs:
@@ -70,10 +70,7 @@ def lower(call: Call[Product], tools: Tools, base: tuple[int, int] = (0, 0)) -> 
     if not is_tiled:
         kernel = "pixel/matmul_row" if is_row else "matmul"
         return [call.bind(kernel, given, call.y, params | {"has_bias": bias is not None}, functions=functions)]
-    defines, whole = _texels(form, b.is_constant, base)
-    if packs:
-        defines |= {"B_BY": _TILES, "ALWAYS": str(int(defines["ALWAYS"]) | 2)}
-        whole |= 2
+    defines, whole = _texels(form, b.is_constant, base, packs)
     defines["BIAS"] = str(0 if bias is None else 1 if form.bias_strides[0] == 0 else 2)
     params["whole"] = whole
     scattered = {} if b.is_constant and form.columns % 4 == 0 else {"SCATTERED": "1"}
@@ -129,15 +126,18 @@ def _draw(
     ]
 
 
-def _texels(form: Product, fixed: bool, base: tuple[int, int]) -> tuple[dict[str, str], int]:
+def _texels(form: Product, fixed: bool, base: tuple[int, int], packs: bool) -> tuple[dict[str, str], int]:
     """The defines that say what texels of the factors hold, and whether they begin where they should, a bit for each.
-    If the strides are `fixed`, these bits are a define too. Other sizes must not make another variant.
+    If the strides are `fixed`, these bits are a define too. Other sizes must not make another variant, so the bits are
+    arithmetic then. `packs` says that the second factor lies in tiles.
     """
     (*_, a_last), (*_, b_first, b_last) = form.a_strides, form.b_strides
     a_by, b_by = int(a_last == 1), 2 if b_last == 1 else int(b_first == 1)
-    whole = int(a_by == 1 and _begin_texels((base[0], *form.a_strides), -1))
-    whole |= 2 * (b_by > 0 and _begin_texels((base[1], *form.b_strides), -1 if b_by == 2 else -2))
-    return {"A_BY": str(a_by), "B_BY": str(b_by), "ALWAYS": str(whole if fixed else 0)}, whole
+    a_gaps = _gaps((base[0], *form.a_strides), -1) if a_by else 1
+    b_gaps = 0 if packs else _gaps((base[1], *form.b_strides), -1 if b_by == 2 else -2) if b_by else 1
+    whole = int(a_gaps == 0) + 2 * int(b_gaps == 0) if fixed else 3 - at_most(a_gaps, 1) - 2 * at_most(b_gaps, 1)
+    always = whole if fixed else 2 * packs
+    return {"A_BY": str(a_by), "B_BY": _TILES if packs else str(b_by), "ALWAYS": str(always)}, whole
 
 
 def _packed(weights: Any) -> Any:
@@ -148,13 +148,12 @@ def _packed(weights: Any) -> Any:
     return np.ascontiguousarray(tiles.transpose(1, 0, 2)).reshape(-1)
 
 
-def _begin_texels(strides: Sequence[int], last: int) -> bool:
-    """Whether all strides but one are whole texels."""
-    return not any(step % 4 for axis, step in enumerate(strides) if axis != len(strides) + last)
+def _gaps(strides: Sequence[int], last: int) -> int:
+    """The elements by which strides but one are no whole texels; 0 if all are."""
+    return sum(step % 4 for axis, step in enumerate(strides) if axis != len(strides) + last)
 
 
-def _is_of_strips(form: Product) -> bool:
-    """Whether each strip lies in one row of the result, and in one row of the second factor."""
-    *steps, last = form.b_strides
-    in_one_row = form.columns % _STRIP == 0 or (form.batches * form.rows == 1 and form.columns % 4 == 0)
-    return in_one_row and last == 1 and not any(step % 4 for step in steps)
+def _is_row_of_texels(form: Product) -> bool:
+    """Whether the result is one row of whole texels, and each row of the second factor too."""
+    *steps, last = form.b_strides  # questions about sizes come last: each makes another template
+    return form.batches * form.rows == 1 and last == 1 and not any(step % 4 for step in (*steps, form.columns))
