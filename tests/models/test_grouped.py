@@ -106,9 +106,10 @@ def test_caches_grow_without_a_mask(decoder: tuple[Grouped, Any], backend: str, 
         assert not planned
 
 
-def test_the_first_tokens_need_few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["plain", "small"])
+def test_the_first_tokens_need_few_plans(name: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run waits for the trace that serves all later lengths: a plan for its own length is of use once."""
-    made = DECODERS["plain"]
+    made = DECODERS[name]
     model = pf.text.without_mask(pf.load(made.proto()))
     planned, init = list[int](), planner.Planner.__init__
 
@@ -117,7 +118,7 @@ def test_the_first_tokens_need_few_plans(monkeypatch: pytest.MonkeyPatch) -> Non
         init(self, *given)
 
     for budget in (None, 4.0):
-        with pf.Worker(model, carry=pf.text.carry_of(model)) as worker:
+        with pf.Worker(model, backend, carry=pf.text.carry_of(model)) as worker:
             worker.reset(dict(made.caches()))
             monkeypatch.setattr(planner.Planner, "__init__", counted)
             for ids in (PROMPT, *[[7]] * 30):
@@ -126,10 +127,20 @@ def test_the_first_tokens_need_few_plans(monkeypatch: pytest.MonkeyPatch) -> Non
                 else:
                     list(worker.schedule_iterable({"input_ids": np.array([ids])}, budget_ms=budget))
                 worker.peek_output("logits").numpy()
-        assert 1 <= len(planned) <= 6
+        assert 1 <= len(planned) <= 7
         planned.clear()
         monkeypatch.undo()
         model = pf.text.without_mask(pf.load(made.proto()))  # workers share templates
+
+
+def test_workers_without_a_mask_share_weights() -> None:
+    """Constants that may change are held by each worker, and no template on a GPU can read them."""
+    made = Grouped("large", bits=4, vocabulary=512)
+    model = pf.text.without_mask(pf.load(made.proto()))
+    assert not [name for name, array in model.constants.items() if array.flags.writeable]
+    carry = pf.text.carry_of(model)
+    with pf.Worker(model, carry=carry) as one, pf.Worker(model, carry=carry) as other:
+        assert one._own.parts.model is other._own.parts.model
 
 
 def test_small_weights_stay_small() -> None:

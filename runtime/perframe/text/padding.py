@@ -9,6 +9,7 @@ from perframe.ir import Layer, Model, Value
 from perframe.ir.sizes.partial import Dim
 from perframe.passes import optimize
 from perframe.passes.layout.grow_states import growths
+from perframe.passes.prepared import freeze
 from perframe.text.names import LENGTH, names_of
 
 
@@ -33,6 +34,7 @@ def without_mask(model: Model) -> Model:
     if isinstance(ids.shape[0], str):
         made.fix_dims({ids.shape[0]: 1})
     optimize(made, evaluator())
+    freeze(made, besides=model)
     before, after = ({growth.source for growth in growths(one, names.carry)} for one in (model, made))
     return made if cache.name in after and before < after else model  # the cache counts all tokens, since it grows
 
