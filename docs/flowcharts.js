@@ -1,5 +1,7 @@
 // Draws flowcharts: lines such as "a --> b" in a `pre.flowchart` become a picture. `dagre.min.js` finds the places.
 "use strict"
+const HIGH = 28 // pixels of a box
+
 function element(name, attributes, text = "") {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name)
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value)
@@ -9,9 +11,9 @@ function element(name, attributes, text = "") {
 
 function drawFlowchart(lines) {
   const graph = new dagre.graphlib.Graph()
-  graph.setGraph({ nodesep: 8, ranksep: 36, marginx: 4, marginy: 4 })
+  graph.setGraph({ nodesep: 8, edgesep: 12, ranksep: 36, marginx: 4, marginy: 4 })
   for (const [begin, end] of lines) {
-    for (const name of [begin, end]) graph.setNode(name, { label: name, width: 7.8 * name.length + 12, height: 28 })
+    for (const name of [begin, end]) graph.setNode(name, { label: name, width: 7.8 * name.length + 12, height: HIGH })
     graph.setEdge(begin, end, {})
   }
   dagre.layout(graph)
@@ -20,8 +22,13 @@ function drawFlowchart(lines) {
   const arrow = element("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, orient: "auto" })
   arrow.append(element("path", { d: "M0 0 L8 4 L0 8 z" }))
   picture.append(arrow)
+  const rows = new Set(graph.nodes().map((name) => graph.node(name).y))
   for (const edge of graph.edges()) {
-    const points = graph.edge(edge).points.map(({ x, y }) => `${x} ${y}`)
+    // an edge leaves below a box and enters from above; where it passes a row, it goes straight down beside the boxes
+    const [begin, end] = [graph.node(edge.v), graph.node(edge.w)]
+    const passed = graph.edge(edge).points.filter(({ y }) => rows.has(y))
+    const bends = passed.flatMap(({ x, y }) => [[x, y - HIGH / 2], [x, y + HIGH / 2]])
+    const points = [[begin.x, begin.y + HIGH / 2], ...bends, [end.x, end.y - HIGH / 2]].map(([x, y]) => `${x} ${y}`)
     picture.append(element("path", { class: "edge", d: `M${points.join("L")}`, "marker-end": "url(#arrow)" }))
   }
   for (const name of graph.nodes()) {
