@@ -66,6 +66,11 @@ def on_page_content(html: str, **_: Any) -> str:
     return CODE.sub(option, CELL.sub(cell, html))
 
 
+def on_post_build(config: MkDocsConfig) -> None:
+    """Delete the theme's page for missing addresses: its links hold at the root of a host alone."""
+    (Path(config.site_dir) / "404.html").unlink(missing_ok=True)
+
+
 def functions() -> str:
     """Each function with its signature and its docstring."""
     import perframe.functional as functional
