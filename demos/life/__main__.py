@@ -14,7 +14,7 @@ def main(argv: list[str]) -> int:
 
     parser = parser_of(
         "life",
-        "Cells that know only their neighbours grow into butterflies. The left mouse button wounds them, the right one "
+        "Cells that know only their neighbors grow into butterflies. The left mouse button wounds them, the right one "
         "sets a new cell, and space begins anew.",
     )
     parser.add_argument(

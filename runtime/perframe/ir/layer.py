@@ -1,4 +1,4 @@
-"""Layers and values, the nodes and edges of a model: each knows its neighbours."""
+"""Layers and values, the nodes and edges of a model: each knows its neighbors."""
 
 from __future__ import annotations
 
