@@ -95,6 +95,7 @@ WRONG = pytest.mark.parametrize(
         ({"a": A.astype(np.uint8), "b": B}, "'a' is float32, and got uint8.*normalize.*cast=True"),
         ({"a": A.astype(np.int64), "b": B}, "'a' is float32, and got int64.*normalize.*cast=True"),  # exact now
         ({"a": A.astype(np.uint32), "b": B}, "'a' is float32, and got uint32"),
+        ({"a": A.astype(np.int16), "b": B}, "'a' is float32, and got int16.*sound as array / 32768.*cast=True"),
         ({"a": A, "b": B[:, :2]}, r"'b' has the shape \(n, 3\), and got \(2, 2\)"),
         ({"a": A, "b": B[0]}, r"'b' has the shape \(n, 3\), and got \(3,\)"),
         ({"a": A, "b": "text"}, "'b' is float32, and got 'text': pass an array"),
@@ -110,7 +111,7 @@ KIND = pytest.mark.parametrize(
     "inputs",
     [
         {"a": A.tolist(), "b": B},
-        {"a": A.astype(np.int16), "b": B.astype(np.float16)},
+        {"a": A.astype(np.float16), "b": B.astype(np.float16)},
     ],
     ids=["lists", "smaller types"],
 )

@@ -75,7 +75,8 @@ class Inputs:
             check_shape(shape)
         wanted = DynamicTensorShape(dims or ())
         if dims is None or not wanted.is_static:
-            raise InputError(f"input {value} has open dims: pass its shape, as in shape=(1, 3, 360, 640)")
+            example = tuple(dim if isinstance(dim, int) else 64 if axis > 1 else 1 for axis, dim in enumerate(wanted))
+            raise InputError(f"input {value} has open dims: pass its shape, as in shape={example or (1, 3, 360, 640)}")
         if value.shape is not None and not value.shape.accepts(wanted.to_shape()):
             raise InputError(f"input {value} cannot have the shape {wanted}")
         return value, wanted.to_shape()
@@ -273,9 +274,10 @@ def _advice(got: DataType, wanted: DataType) -> str:
         return "convert it first"
     convert = f"convert it with array.astype({str(wanted)!r})"
     if got.numpy.kind in "iu" and wanted.is_float:
+        sound = ", or sound as array / 32768" if got is DataType.INT16 else ""
         return (
-            f"{convert}, and normalize a picture to what the model was trained on; or let cast=True take the integers "
-            "unchanged"
+            f"{convert}, and normalize a picture to what the model was trained on{sound}; or let cast=True take the "
+            "integers unchanged"
         )
     return f"{convert}, or allow rounding with cast=True"
 
@@ -285,8 +287,8 @@ def _array(model: str, value: Value, given: Any, cast: bool) -> Array:
     values stay what they are, or with `cast`.
 
     Without `cast`, the dtype alone decides about arrays of floats, and about those for inputs of floats: a float64
-    or int64 array may not pass in one frame and fail in the next, floats that are whole now may not become indices, and
-    a picture of bytes needs normalization.
+    array may not pass in one frame and fail in the next, floats that are whole now may not become indices, and the
+    integers of a picture or of sound need normalization.
     """
     try:
         array = converted(given)
@@ -302,7 +304,7 @@ def _array(model: str, value: Value, given: Any, cast: bool) -> Array:
         same = np.array_equal(made.astype(array.dtype), array, equal_nan=array.dtype.kind == "f")
     typed = any(hasattr(given, name) for name in ("dtype", "__array__", "__array_interface__"))  # a Pillow picture is
     if typed and "f" in (array.dtype.kind, wanted.kind):
-        keeps = array.dtype != np.uint8 and np.can_cast(array.dtype, wanted)
+        keeps = array.dtype.kind == "f" and np.can_cast(array.dtype, wanted)
     else:
         keeps = same and not (array.dtype.kind == "f" and wanted.kind != "f")
     untyped = not typed and wanted.kind == "f" and bool(np.isfinite(made).all())

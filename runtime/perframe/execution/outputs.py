@@ -58,9 +58,12 @@ class Outputs:
 
     @property
     def last(self) -> dict[str, Any]:
-        """The outputs of the last run, by name. Raises InputError before it."""
+        """The outputs of the last run, by name. Raises InputError before one has ended."""
         if self._last is None:
-            raise InputError(f"{self._model} has no outputs before the first schedule()")
+            raise InputError(
+                f"{self._model} has no outputs before the first schedule(), or before the first run with a budget ends, "
+                "some frames later"
+            )
         return self._last
 
     def value(self, name: str | int | None) -> Any:

@@ -332,7 +332,8 @@ class Worker(Inspected):
     def peek_output(self, name: str | int | None = None) -> Tensor:
         """Return an output of the last run: by name, by index, or the first. Its values may still be pending.
 
-        The worker owns it. A sequence is a list of tensors, and an empty optional is None.
+        The worker owns it, and the next run writes into it: `numpy()` or `readback_and_clone()` keep values. A sequence
+        is a list of tensors, and an empty optional is None.
         """
         with self._lock:
             self._check_open()
