@@ -41,7 +41,7 @@ class Film:
 
 FILMS = {
     "painter": Film(1, 36, 1, 0.33, 120, quality=35),
-    "life": Film(0, 240, 5, shown=100, quality=55),
+    "life": Film(8, 240, 5, shown=100, quality=55),
     "upscale": Film(3, 36, 1, 0.15, 100, ("--size", "320x180"), quality=50),
     "neural": Film(0, 48, 1, 0.25, 100, quality=68),
     "depth": Film(3, 63, 1, 0.25, 110, quality=66),

@@ -1,6 +1,6 @@
 """Train the cells' rule: from one cell, a butterfly grows, stays, and heals. Writes one step of the rule as ONNX.
 
-    python train.py --out life.onnx [--minutes 6] [--seed 0]
+    python train.py --out life.onnx [--minutes 24] [--seed 0]
 
 The method is that of A. Mordvintsev et al., Growing Neural Cellular Automata, Distill 2020: a pool of states, some of
 them wounded, grows on from step to step, and the loss is the distance of the visible channels from the target. Here the
@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 CHANNELS, HIDDEN = 12, 48
 POOL, BATCH = 48, 4
-GROWING, HEALING = 0.25, 0.4
+GROWING, HEALING = 0.1, 0.16
 """The shares of the time after which worlds are kept, and then wounded."""
 ALIVE = 0.1
 """A cell with less alpha around it than this is empty."""
@@ -45,7 +45,7 @@ class Rule(nn.Module):
 
 
 def around(state: Tensor) -> Tensor:
-    """The greatest alpha among a cell and its eight neighbours."""
+    """The greatest alpha among a cell and its eight neighbors."""
     return F.max_pool2d(state[:, 3:4], 3, stride=1, padding=1)
 
 
@@ -57,14 +57,21 @@ def seeds(count: int, side: int) -> Tensor:
 
 
 def wound(state: Tensor, random: np.random.Generator) -> Tensor:
-    """Cut a disc out of each world."""
+    """Cut a disc out of every other world, and a stroke out of the others."""
     side = state.shape[-1]
     y, x = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
     worlds = []
-    for world in state:
+    for index, world in enumerate(state):
         middle_x, middle_y = random.uniform(0.25 * side, 0.75 * side, 2)
-        radius = random.uniform(0.08, 0.22) * side
-        worlds.append(world * ((x - middle_x) ** 2 + (y - middle_y) ** 2 > radius**2))
+        if index % 2:
+            angle, along = random.uniform(0, np.pi), random.uniform(0.2, 0.6) * side
+            radius = random.uniform(0.04, 0.12) * side
+        else:
+            angle, along, radius = 0.0, 0.0, random.uniform(0.08, 0.22) * side
+        right, down = np.cos(angle), np.sin(angle)
+        far = ((x - middle_x) * right + (y - middle_y) * down).clamp(-along, along)
+        distance = (x - middle_x - far * right) ** 2 + (y - middle_y - far * down) ** 2
+        worlds.append(world * (distance > radius**2))
     return torch.stack(worlds)
 
 
@@ -127,7 +134,7 @@ def measure(rule: Rule) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("life.onnx"))
-    parser.add_argument("--minutes", type=float, default=6.0, help="of one core's time")
+    parser.add_argument("--minutes", type=float, default=24.0, help="of one core's time")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     rule = train(arguments.minutes, arguments.seed).eval()
