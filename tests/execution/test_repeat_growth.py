@@ -175,3 +175,14 @@ def test_runs_that_are_not_waited_for(writing: Writing) -> None:
         np.testing.assert_allclose(request.result(wait=True), y, 1e-4, 1e-5)
     writing.past = past
     writing.check()
+
+
+def test_an_output_may_be_the_next_input(writing: Writing) -> None:
+    writing.begin(40)
+    made = writing.add()
+    for _ in range(6):
+        x, weights = made.numpy().copy(), random(1, writing.past.shape[1] + 1)
+        y, writing.past = expected(x, weights, writing.past)
+        made = writing.worker.schedule(made, pf.Tensor(weights)).peek_output("y")
+        np.testing.assert_allclose(made.numpy(), y, 1e-4, 1e-5)
+    writing.check()

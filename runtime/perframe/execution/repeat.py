@@ -55,7 +55,7 @@ class Repeats:
             outputs.check_inputs(values)
         try:
             if part.grows:
-                if not part.refit(plan, values):
+                if plan.wrote(checked.values()) or not part.refit(plan, values):
                     return False
             elif targets and [values[operand.name].shape for operand in plan.inputs] != self._all_shapes:
                 return False  # a state has begun again in another shape

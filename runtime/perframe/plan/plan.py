@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -168,6 +168,11 @@ class Plan:
             if self._access is not None:
                 self._access.lent.clear()
             raise
+
+    def wrote(self, values: Iterable[Any]) -> bool:
+        """Whether a value is an output of its last run."""
+        tensors = [value for value in values if type(value) is Tensor and value.is_pinned]
+        return any([value.data_on_backend is one for value in tensors for one in self._written.values()])
 
     def advance(self) -> Iterator[str]:
         """Submit the steps of one layer at a time, and yield its name. The inputs are bound."""
