@@ -131,12 +131,10 @@ class Inputs:
             self._are_tensors = all([kind in (Tensor, np.ndarray) for kind, _ in kinds])
         return checked
 
-    def again(
-        self, positional: tuple[Any, ...], shapes: Sequence[Any], in_other_sizes: bool
-    ) -> Mapping[str, Any] | None:
+    def again(self, positional: tuple[Any, ...], shapes: Sequence[Any], other_sizes: bool) -> Mapping[str, Any] | None:
         """Return the inputs of one run by name, if they are checked already: of the types, dtypes and shapes of the
-        last ones, which needed no conversion, and whose `latest` was `shapes`. Otherwise return None. Shapes may
-        differ `in_other_sizes` that pass the same checks, and are the `latest` then.
+        last ones, which needed no conversion, and whose `latest` was `shapes`. Otherwise return None. With
+        `other_sizes`, other shapes that pass the same checks will do, and become the `latest`.
         """
         names = self.names
         if not (self._shapes is self.latest is shapes) or self._kept or not self._are_tensors:
@@ -156,7 +154,7 @@ class Inputs:
                 return None
             found.append(value.shape)
         if found != shapes:
-            if not in_other_sizes or not self._are_like(found):
+            if not other_sizes or not self._are_like(found):
                 return None
             self._shapes = self.latest = found
         return given

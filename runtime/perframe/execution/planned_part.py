@@ -24,7 +24,7 @@ from perframe.plan.budget import Budget, Position, Stopwatch
 from perframe.plan.constants import ConstantPool, MissingConstant
 from perframe.plan.plan import NO_TARGETS, Plan, Target
 from perframe.plan.planner import Planner
-from perframe.plan.refit import GROWING_PATIENCE, PATIENCE, FittedPlan, templates_of
+from perframe.plan.refit import FittedPlan, templates_of
 from perframe.plan.tracing import Tracing
 from perframe.safety.collection import uncollected
 from perframe.tensor import Array, Storage, Tensor
@@ -49,7 +49,7 @@ class PlannedPart:
         self._templates = templates_of(model, machine.backend) if can_follow(model) else None
         if self._templates is not None:
             self._templates.users.add(self)
-            self._templates.patience = max(self._templates.patience, GROWING_PATIENCE if self.grows else PATIENCE)
+            self._templates.keeps_trying |= self.grows
         self._to_trace: Shapes | None = None  # shapes that were planned without a template, and may be worth tracing
         self._tracing = Tracing()
         self._signatures = {layer: signature(layer) for layer in model.layers}

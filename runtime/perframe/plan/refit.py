@@ -33,7 +33,7 @@ from perframe.tensor.memory import Holder, ledger
 log = logging.getLogger("perframe")
 MAX_TEMPLATES = 32  # of one part: kernels share the work otherwise in each range of sizes
 PATIENCE = 4  # jobs in a row without a use of any template, after which a part is traced no more
-GROWING_PATIENCE = 4 * PATIENCE  # where a state grows: without templates each run is planned
+MORE_PATIENCE = 16  # such jobs where a state grows, since each run is planned without templates
 CHANGES: tuple[Callable[[int], int], ...] = (  # expected changes of sizes; a batch of one often stays one
     lambda size: size,
     lambda size: 2 * size,
@@ -213,7 +213,7 @@ class Templates(Holder):
         self._model_name = model.name
         self.users: weakref.WeakSet[Any] = weakref.WeakSet()  # the parts of workers that use them
         ledger.holders.add(self)
-        self.patience = PATIENCE
+        self.keeps_trying = False  # whether a state of a user grows
         self.is_open = True  # false when a layer cannot be followed, or when tracing brings no uses
 
     def plan(self, shapes: Shapes, backend: Backend, spare: Sequence[Plan] = ()) -> Plan | None:
@@ -316,7 +316,7 @@ class Templates(Holder):
                     break
                 if not self._missing and not self._serves(others, shapes):
                     self._follow(others, shapes, make, tracing)
-            if self._unused >= self.patience:
+            if self._unused >= (MORE_PATIENCE if self.keeps_trying else PATIENCE):
                 self.is_open = False
         except TracingEndedError:
             pass
