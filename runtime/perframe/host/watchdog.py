@@ -94,11 +94,12 @@ def _watch(watchdog: weakref.ref[Watchdog], ends: threading.Event) -> None:
 
 
 def _line(frame: Any) -> str:
-    """The line that runs: the innermost one of the user's own code, if there is one."""
+    """The line that runs: the innermost one of the user's own code, if there is one. Otherwise a driver may work."""
     calls = [] if frame is None else list(traceback.walk_stack(frame))  # from the innermost
     last = next((index for index, (call, _) in enumerate(calls) if call.f_code.co_name == "loop_once"), len(calls))
-    found = next((call for call in calls[:last] if is_of_user(call[0])), calls[0] if calls else None)
-    if found is None:
+    if not calls:
         return "its thread has ended"
-    code = found[0].f_code
-    return f"{Path(code.co_filename).name}, line {found[1]}, in {code.co_name}"
+    found = next((call for call in calls[:last] if is_of_user(call[0])), None)
+    called, line = found or calls[0]
+    where = f"{Path(called.f_code.co_filename).name}, line {line}, in {called.f_code.co_name}"
+    return where if found else f"no line of yours, but {where}, which may wait for the driver"
