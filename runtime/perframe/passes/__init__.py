@@ -29,6 +29,7 @@ PASSES = (
     "fold_constants",
     "fix_reshapes",
     "remove_noops",
+    "share_sizes",
     "merge_duplicates",
     "merge_moves",
     "merge_slices",
@@ -109,6 +110,7 @@ PREPARATIONS = {
 
 # passes that change no model without one of these operators: neither are they run there, nor are their files imported
 ONLY_WITH = {
+    "share_sizes": "Shape",
     "merge_slices": "Slice",
     "simplify_dft": "DFT",
     "recognise_shuffles": "Transpose",
