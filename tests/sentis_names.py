@@ -134,7 +134,7 @@ TYPES: Mapping[str, Mapping[str, str]] = {
         "ModelWriter.Save(path, model)": "pf.save(model, path)",
         "ModelWriter.Save(stream, model)": "pf.save(model, io.BytesIO())",
         "QuantizeWeights(QuantizationType.Float16, ref model)": 'pf.quantize(model, "float16")',
-        "QuantizeWeights(QuantizationType.Uint8, ref model)": 'pf.quantize(model, "int8")',
+        "QuantizeWeights(QuantizationType.Uint8, ref model)": 'pf.quantize(model, "uint8")',
         "IONNXMetadataImportCallbackReceiver": "model.metadata",
     },
     "TextureConverter": {

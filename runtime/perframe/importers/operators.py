@@ -124,7 +124,7 @@ def markdown(rows: list[OnnxOperator]) -> str:
         "| dtypes | `gpu_compute` and `gpu_pixel` run the layer with these dtypes |",
         "| by its parts | the operator becomes other layers when a model is loaded |",
         "| while planning | computed from shapes before a frame runs |",
-        "| on the CPU | runs between two transfers on every backend |",
+        "| on the CPU | runs between two transfers on every backend; layers in If, Loop and Scan run on the backend |",
         "",
         "Dtypes are those of the first input, in ONNX's names: `float` is float32, `double` is float64. int64 values",
         "are int32 on a GPU; a layer whose values might not fit runs on the CPU.",

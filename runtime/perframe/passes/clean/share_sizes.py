@@ -1,4 +1,4 @@
-"""A size of a value is read from the model's input that declares it: layers that compute from equal sizes become equal.
+"""A Shape of one open dim reads the only input that declares the dim. Layers that compute from it become equal.
 
 A decoder computes positions in each of its layers, from the length of that layer's own operand.
 """
