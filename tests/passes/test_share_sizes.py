@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import helper
 
 import perframe as pf
 from passes.graphs import apply, check_against_peer, graph, node, random
@@ -66,3 +67,28 @@ def test_equal_work_is_done_once() -> None:
     made = pf.load(model)
     assert sum(layer.op == "Shape" for layer in made.layers) <= 1
     check_against_peer(model, {"x": random(6, 4)})
+
+
+def test_a_name_in_a_body_may_mean_another_size() -> None:
+    """The body's state grows, and has the name of a dim of the model's input."""
+    body = helper.make_graph(
+        [
+            node("Shape", "e", "size", start=0, end=1),
+            node("Cast", "size", "count", to=onnx.TensorProto.FLOAT),
+            node("Concat", "s count", "s2", axis=0),
+            node("Identity", "go", "go2"),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("s", onnx.TensorProto.FLOAT, ["n"]),
+        ],
+        [
+            helper.make_tensor_value_info("go2", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("s2", onnx.TensorProto.FLOAT, ["m"]),
+        ],
+    )
+    loop = helper.make_node("Loop", ["three", "", "x"], ["y"], body=body)
+    model = graph([node("Exp", "x", "e"), loop], {"x": ["n"]}, {"three": np.array(3, np.int64)}, "y")
+    np.testing.assert_array_equal(pf.run(pf.load(model), np.ones(5, np.float32))["y"], [1] * 5 + [5] * 3)
