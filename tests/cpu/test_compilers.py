@@ -46,14 +46,6 @@ EXPECTED = np.exp(-np.arange(6, dtype=np.float32).reshape(2, 3))
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, and a process that has linked nothing."""
-    monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path))
-    jit.kernel.cache_clear()
-    return tmp_path / "kernels"
-
-
-@pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Compilers:
     """Processes of a test's own, which wait for work only briefly."""
     made = Compilers()

@@ -162,14 +162,6 @@ def test_a_job_of_a_failed_one_fails_and_does_not_run() -> None:
     assert not ran
 
 
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, and a process that has linked nothing."""
-    monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path))
-    jit.kernel.cache_clear()
-    return tmp_path / "kernels"
-
-
 def forget() -> None:
     """As a new process would."""
     jit.kernel.cache_clear()

@@ -16,12 +16,10 @@ KERNELS = ("pad", "walk")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, and a process that has linked nothing."""
-    monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path / "cache"))
+def folder(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for kernels, which are compiled in this process."""
     monkeypatch.setenv("PERFRAME_COMPILERS", "0")
-    jit.kernel.cache_clear()
-    return tmp_path / "cache" / "kernels"
+    return cache
 
 
 def compiled(name: str) -> int:

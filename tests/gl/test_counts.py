@@ -19,6 +19,7 @@ from perframe.backends.gl.compile import program
 from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.texels import SHEETS
 from perframe.tensor import storage
+from under_way import finish_jobs
 
 Shape = tuple[int, ...]
 
@@ -163,6 +164,7 @@ def compilations(backend: str, ctx: Any) -> int:
 def fresh(backend: str, backend_context: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Kernels are looked up as in a process that has none."""
     if backend == "cpu":
+        finish_jobs()
         jit.kernel.cache_clear()
         for name in ("arithmetic", "arithmetic.write"):  # a trace beside the runs asks for them
             jit.kernel(name)
