@@ -142,8 +142,8 @@ class MemoryLimitError(PerframeError):
         self.limit, self.requested, self.held, self.purpose = limit, requested, held, purpose
         self.holders = tuple(holders)
         super().__init__(
-            f"{purpose}: {requested} bytes more do not fit beside the {held} that are held, since memory_mb allows "
-            f"{limit}. Release workers or tensors, use smaller inputs, or allow more. In MiB:\n"
+            f"{purpose}: {_size(requested)} more do not fit beside the {_size(held)} that are held, since memory_mb "
+            f"allows {_size(limit)}. Release workers or tensors, use smaller inputs, or allow more. In MiB:\n"
             + "\n".join(f"  {holder}" for holder in self.holders)
         )
 
@@ -154,6 +154,10 @@ class MemoryLimitError(PerframeError):
 
 def _mebibytes(size: int) -> str:
     return f"{size / (1 << 20):.2f}"
+
+
+def _size(size: int) -> str:
+    return f"{size:,} bytes" if size < 1 << 20 else f"{_mebibytes(size)} MiB"
 
 
 class FormulaError(PerframeError):

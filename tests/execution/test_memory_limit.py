@@ -330,7 +330,7 @@ def held() -> Iterator[int]:
 def test_tensors_count_until_their_last_view_is_gone(held: int) -> None:
     tensor = pf.Tensor(np.zeros(1000, np.float32))
     assert ledger.held == held + 4000 + ALIGNMENT
-    with limit(ledger.held), pytest.raises(pf.MemoryLimitError, match="host memory: 4064 bytes more"):
+    with limit(ledger.held), pytest.raises(pf.MemoryLimitError, match="host memory: 4,064 bytes more"):
         pf.Tensor(np.zeros(1000, np.float32))
     view = tensor.data_on_backend.native((1000,), pf.DataType.FLOAT32)  # type: ignore[attr-defined]
     del tensor

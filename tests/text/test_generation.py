@@ -286,11 +286,14 @@ def test_wrong_input(tmp_path: Path) -> None:
         with pytest.raises(pf.InputError, match=message):
             list(pf.text.generate(given.pop("source"), given.pop("prompt"), **given))
     with pytest.raises(pf.InputError, match="is not a language model"):
-        pf.text.generate("digits", "b", tokenizer=LETTERS)
+        pf.text.generate("digits", "b")
     with pytest.raises(pf.MissingFileError, match="has no model"):
         pf.text.generate(tmp_path, "b", tokenizer=LETTERS)
-    with pytest.raises(pf.MissingFileError, match=r"there is no file .*tokenizer\.json"):
+    with pytest.raises(pf.MissingFileError, match="there is no model file"):
         pf.text.generate(tmp_path / "model.onnx", "b")
+    pf.save(model, tmp_path / "model.perframe")
+    with pytest.raises(pf.MissingFileError, match=r"there is no file .*tokenizer\.json"):
+        pf.text.generate(tmp_path / "model.perframe", "b")
     with pytest.raises(pf.InputError, match="has a character twice"):
         pf.text.Characters("abca")
 

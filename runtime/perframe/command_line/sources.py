@@ -173,7 +173,9 @@ def model_inputs(
         wrong = listed_sizes({name: known[name] for name in nearest}, nearest)
         raise InputError(f"the layers of {model.name} do not fit with {wrong}")
     if chosen:
-        typer.echo(shown(f"open dims: {chosen}", lines=True), err=True)
+        line = f"open dims: {chosen}"
+        line = line if len(line) <= 80 else line.replace(" (change", "\n  (change")
+        typer.echo(shown(line, lines=True), err=True)
     sizes = {**known, **chosen.sizes}
     files = {name: array for name, array in first.items() if _is_file(values[name])}
     listed = [f"{name}={value}" for name, value in values.items() if name not in files]

@@ -78,9 +78,10 @@ def generate(
     stops = [stop] if isinstance(stop, str) else list(stop)
     if not all(isinstance(one, str) and one for one in stops):
         raise InputError(f"stop is a text or several, not {stop!r}")
-    coder = _coder(tokenizer, source)
     worker, owned = _worker(source, backend, ctx)
     try:
+        names_of(worker.model)  # no tokenizer is missing where the model takes no tokens
+        coder = _coder(tokenizer, source)
         tokens = _tokens(prompt, coder)
         return Generation(worker, owned, coder, tokens, choice, max_tokens, seed, stops, slice_size, budget_ms, inputs)
     except BaseException:
