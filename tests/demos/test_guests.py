@@ -115,3 +115,25 @@ def test_a_guest(guest: str, display: None, tmp_path: Path, pictures: tuple[np.n
 
 def test_there_is_a_test_for_each_guest() -> None:
     assert set(MODULES) == {path.stem for path in GUESTS.glob("in_*.py")}
+
+
+@pytest.mark.slow
+@pytest.mark.window
+def test_a_window_of_pixels_is_told_at_once(display: None) -> None:
+    """SDL may show a window without pygame.OPENGL by GL: what an app draws there is gone with the next flip."""
+    if find_spec("pygame") is None:
+        unavailable("pygame is not installed: pip install 'perframe[guests]'")
+    code = """
+import logging, sys, pygame, perframe as pf
+logging.basicConfig(stream=sys.stdout)
+pygame.init()
+pygame.display.set_mode((320, 240), pygame.OPENGL if sys.argv[1] == "gl" else 0)
+try:
+    with pf.attach() as app:
+        app.loop_once()
+except pf.BackendError as error:
+    print(error)
+"""
+    said = run_fresh(code, "pixels")
+    assert "attach()" in said and "pygame.OPENGL" in said and "headless=True" in said
+    assert "attach()" not in run_fresh(code, "gl")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import logging
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +22,13 @@ from perframe.host.scripts import AnyScript
 if TYPE_CHECKING:
     import moderngl
 
+log = logging.getLogger("perframe")
+
 _DRAW_FRAMEBUFFER_BINDING, _VIEWPORT = 0x8CA6, 0x0BA2
+_OTHER_WAY = (
+    "run pf.App(headless=True), and copy app.surface.read_pixels() to the window in each frame (page "
+    '"In another toolkit\'s window")'
+)
 
 
 class GuestSurface:
@@ -43,8 +51,13 @@ class GuestSurface:
             raise BackendError(
                 "attach() found no current GL context in this thread: call it when the window exists and its context "
                 "is current (Qt: in initializeGL; others: after the window is made). A window without GL (pygame "
-                "without pygame.OPENGL, tkinter) cannot be drawn into: run pf.App(headless=True), and copy "
-                'app.surface.read_pixels() to the window in each frame (page "In another toolkit\'s window")'
+                f"without pygame.OPENGL, tkinter) cannot be drawn into: {_OTHER_WAY}"
+            )
+        if ctx is None and _pygame_draws_over():
+            log.warning(
+                "attach(): the window of pygame has no pygame.OPENGL, and pygame.display.flip() draws over what the "
+                "app draws there: pass pygame.OPENGL | pygame.DOUBLEBUF to set_mode, or %s",
+                _OTHER_WAY,
             )
         self.ctx = ctx if ctx is not None else _context_of_this_thread()
         get_integers = entry_point(self.ctx, "glGetIntegerv")
@@ -123,6 +136,15 @@ def attach(*scripts: AnyScript, ctx: moderngl.Context | None = None, **settings:
         app.release()
         raise
     return app
+
+
+def _pygame_draws_over() -> bool:
+    """Whether pygame has a window of pixels. SDL may show them by a GL context of its own, which is current then, and
+    sets the flag OPENGL, too.
+    """
+    pygame: Any = sys.modules.get("pygame")
+    surface = pygame.display.get_surface() if pygame is not None and pygame.display.get_init() else None
+    return surface is not None and bool(surface.get_flags() & pygame.PREALLOC)
 
 
 def _context_of_this_thread() -> moderngl.Context:
