@@ -5,9 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import moderngl
 import pytest
 
 from perframe.command_line.commands.demo import load_demo
+from perframe.host.app import App
 
 
 @pytest.fixture
@@ -46,3 +48,13 @@ def test_a_terminal_has_a_bar(progress: Any, monkeypatch: pytest.MonkeyPatch, ca
         for _ in range(3):
             advance()
     assert "recording frames" in capsys.readouterr().err
+
+
+def test_a_recorded_frame_has_been_drawn_when_it_counts(progress: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drivers put drawing off, llvmpipe until pixels are read: a minute may pass after the last frame."""
+    done = list[str]()
+    finish = moderngl.Context.finish
+    monkeypatch.setattr(moderngl.Context, "finish", lambda ctx: (finish(ctx), done.append("drawn")))
+    stage = import_module("perframe_demos.common.stage")
+    App((8, 8), headless=True).run(stage.End(3, None, lambda: done.append("counted")))
+    assert done == ["drawn", "counted"] * 3
