@@ -247,6 +247,12 @@ OPEN = [
         ],
     ),
     Open(
+        "DynamicQuantizeLinear",
+        "the scale of zeros",
+        "1/255, as in ONNX's reference; onnxruntime has 1.",
+        [("DynamicQuantizeLinear", [f(0, 0, 0)], {}, [u8(0, 0, 0), one(1 / 255), one(0, np.uint8)])],
+    ),
+    Open(
         "Resize",
         "`nearest` halfway between two elements",
         "As `nearest_mode` says: `round_prefer_floor` takes the lower index.",
