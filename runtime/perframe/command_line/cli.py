@@ -141,6 +141,9 @@ def options(
     """Declare the options of all commands. `main` reads them."""
 
 
+INTERRUPTED = 130  # the exit status after Ctrl-C, also Typer's
+
+
 def main() -> None:
     """Run the command line. An error that perframe raises on purpose is printed as one message, with exit status 1."""
     let_print()
@@ -150,13 +153,18 @@ def main() -> None:
     except (PerframeError, OSError) as error:
         if "--debug" in sys.argv[1:2]:
             raise
+        sys.last_type = type(error)  # as Python notes an error that it prints: nothing waits for compilers then
         from rich.text import Text
 
         message = Text.assemble(("error:", "bold red"), f" {error}")
         console(stderr=True).print(message, highlight=False, soft_wrap=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except (KeyboardInterrupt, SystemExit) as end:
+        if isinstance(end, SystemExit) and end.code != INTERRUPTED:
+            raise
+        sys.last_type = KeyboardInterrupt
+        print("interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":
