@@ -6,6 +6,7 @@ A backend is imported when it is asked for, since Numba and OpenGL take time to 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from perframe.backends.choosing import choose_backend
 from perframe.backends.precision import FULL, Precision
-from perframe.errors import InputError
+from perframe.errors import BackendError, InputError
 from perframe.tensor import Array, BackendType, DataType, HostStorage, Storage
 from perframe.tensor import Tensor as Tensor  # with the places where tensors may lie
 from perframe.tensor.cuda_array import CudaArray
@@ -35,6 +36,15 @@ AUTO = "auto"  # the fastest backend here
 
 def backend_type(name: BackendName, ctx: GLContext | None = None) -> BackendType:
     """The backend type of this name; for "auto" the fastest one in a context. Raises InputError."""
+    if not isinstance(name, str):
+        raise InputError(
+            f"a backend is one of {', '.join(BackendType)}, {AUTO}, and got {type(name).__name__}: several inputs go "
+            "into one dict by their names"
+        )
+    if name == BackendType.CPU and ctx is not None:  # GPU backends check it themselves
+        moderngl = sys.modules.get("moderngl")
+        if moderngl is None or not isinstance(ctx, moderngl.Context):
+            raise BackendError(f"ctx must be a moderngl.Context, not {type(ctx).__name__}")
     if name == AUTO:
         chosen, reason = choose_backend(ctx)
         log.info("backend auto: %s, because %s", chosen, reason)

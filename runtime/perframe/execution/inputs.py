@@ -103,8 +103,9 @@ class Inputs:
                 given.update((self.value(name).name, value) for name, value in named.items())
         else:
             if len(positional) > len(self.names):
-                carried = "".join(f"; it carries {name!r} itself" for name in sorted(self._states))
-                takes = counted(len(self.names), "input")
+                few = [repr(name) for name in sorted(self._states)[:4]] + ["..."] * (len(self._states) > 4)
+                carried = f"; it carries {', '.join(few)} itself" if few else ""
+                takes = f"{counted(len(self.names), 'input')} ({', '.join(self.names)})"
                 raise InputError(f"{self._model} takes {takes}, and got {len(positional)}{carried}")
             given.update(zip(self.names, positional, strict=False))
         if keywords:

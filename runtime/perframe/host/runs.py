@@ -48,10 +48,10 @@ class Run(Task[Any]):
     ) -> None:
         if not callable(getattr(worker, "schedule_iterable", None)):
             raise InputError(f"schedule takes a worker, and got {worker!r}")
-        if not is_number(budget_ms) or budget_ms < 0 or not is_number(priority):
-            raise InputError(
-                f"schedule takes milliseconds of at least 0 and a finite priority, not {budget_ms!r} and {priority!r}"
-            )
+        if not is_number(budget_ms) or budget_ms < 0:
+            raise InputError(f"budget_ms is a number of milliseconds of at least 0, not {budget_ms!r}")
+        if not is_number(priority):
+            raise InputError(f"priority is a finite number, not {priority!r}")
         if deadline_ms is not None and not (is_number(deadline_ms) and deadline_ms > 0):
             raise InputError(f"deadline_ms is a number above 0 or None, and got {deadline_ms!r}")
         if on_done is not None:

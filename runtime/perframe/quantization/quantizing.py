@@ -187,7 +187,7 @@ def _check_arguments(
         raise InputError(f"activations can be {' or '.join(ACTIVATIONS)}, not {activations!r}")
     if calibration is not None and weights != "int8":
         raise InputError(f"with calibration data weights are int8, not {weights}: leave out one of the two")
-    if max_error is not None and calibration is None:
-        raise InputError("max_error needs calibration data")
     if max_error is not None and not (isinstance(max_error, (int, float)) and 0 < max_error < math.inf):
         raise InputError(f"max_error is a part of the outputs, such as 0.05, not {max_error!r}")
+    if max_error is not None and calibration is None:
+        raise InputError("max_error needs calibration data (--static on the command line)")

@@ -35,8 +35,12 @@ class TokenChoice:
                 raise InputError(f"{name} is a number, not {number!r}")
         if not isinstance(self.top_k, int) or isinstance(self.top_k, bool) or self.top_k < 0:
             raise InputError(f"top_k is a number of tokens, or 0 for all, not {self.top_k!r}")
-        if self.temperature < 0 or not 0 < self.top_p <= 1 or self.repetition <= 0:
-            raise InputError("temperature is at least 0, top_p is over 0 and at most 1, and repetition is over 0")
+        if self.temperature < 0:
+            raise InputError(f"temperature is at least 0, not {self.temperature!r}")
+        if not 0 < self.top_p <= 1:
+            raise InputError(f"top_p is over 0 and at most 1, not {self.top_p!r}")
+        if self.repetition <= 0:
+            raise InputError(f"repetition is over 0, not {self.repetition!r}")
 
     @property
     def is_random(self) -> bool:

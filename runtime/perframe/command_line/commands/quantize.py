@@ -12,6 +12,7 @@ import typer
 from perframe.command_line.options import AsJson, Dims, HtmlPage, Mean, ModelName, Scale, Seed, Std, takes_key
 from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say_json, table
 from perframe.errors import PerframeError
+from perframe.safety.wording import counted
 
 if TYPE_CHECKING:
     from perframe.ir import Model
@@ -170,7 +171,7 @@ def show(found: Quantized, console: Console) -> None:
     if found.failure:
         console.print(Text(f"\nerrors are not known, for random inputs do not fit: {found.failure}"), soft_wrap=True)
         return
-    runs = "random inputs" if found.random else f"{found.errors.runs} runs of calibration data"
+    runs = "random inputs" if found.random else f"{counted(found.errors.runs, 'run')} of calibration data"
     console.print(f"\nerrors on {runs}, as parts of the values; the worst layers", style="dim", soft_wrap=True)
     layers = table("layer", "operator", "output", right=("error", "of its inputs", "SQNR"))
     for one in found.errors.layers[:SHOWN]:

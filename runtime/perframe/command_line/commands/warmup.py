@@ -16,6 +16,7 @@ import typer
 from perframe.command_line import options
 from perframe.command_line.options import takes_key
 from perframe.command_line.terminal import Console, console, say, say_json, seconds_text
+from perframe.safety.wording import counted
 
 if TYPE_CHECKING:
     from perframe.backends import BackendName
@@ -93,6 +94,5 @@ def show(warmth: Warmth, console: Console) -> None:
         ", ".join(f"{name} ×{warmth.compiled.count(name)}" for name in names)
         or "all came with perframe or were in the cache"
     )
-    console.print(
-        f"{warmth.model}: {len(warmth.compiled)} kernels compiled in {seconds_text(warmth.seconds)}: {listed}"
-    )
+    kernels = counted(len(warmth.compiled), "kernel")
+    console.print(f"{warmth.model}: {kernels} compiled in {seconds_text(warmth.seconds)}: {listed}")
