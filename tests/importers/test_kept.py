@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from perframe.importers import kept
 from perframe.importers import onnx as importer
 from perframe.ir.declaration import REGISTRY
 
+RUNTIME = Path(pf.__file__).parent
 RNG = np.random.default_rng(7)
 
 
@@ -302,3 +304,16 @@ def test_another_perframe_imports_again(load: Loads, tmp_path: Path, monkeypatch
     load(path)
     monkeypatch.setattr(kept, "_installation", lambda: "another")
     assert load(path)[1]
+
+
+def test_no_package_that_does_not_count_loads_models() -> None:
+    """A model is kept for this perframe: for the files of the packages that load, fold and optimize."""
+    names = {f"perframe.{name}" for name in kept.NOT_LOADING}
+    loading = [path for path in RUNTIME.iterdir() if path.is_dir() and path.name not in kept.NOT_LOADING]
+    assert {"importers", "ir", "layers", "passes"} <= {path.name for path in loading}
+    wrong = []
+    for path in (path for folder in loading if folder.name != "backends" for path in folder.rglob("*.py")):
+        tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        modules = {node.module or "" for node in tree if isinstance(node, ast.ImportFrom)}
+        wrong += [(path, module) for module in modules if ".".join(module.split(".")[:2]) in names]
+    assert not wrong

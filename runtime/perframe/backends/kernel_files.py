@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import logging
 import os
 import time
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from perframe.resources import cache_folder
+from perframe.safety.digests import digest_of
 from perframe.safety.private_files import make_private, problem_of, read_regular
 
 log = logging.getLogger("perframe")
@@ -114,7 +114,7 @@ def beside(path: Path) -> Iterator[IO[bytes]]:
 
 def _digest(path: Path, rest: bytes) -> bytes:
     """Return a hash of the content and the file's name, so that a file under another kernel's name is refused."""
-    return hashlib.sha256(path.name.encode() + b"\n" + rest).hexdigest().encode()
+    return digest_of(f"{path.name}\n", rest).encode()
 
 
 def _touch(path: Path) -> None:

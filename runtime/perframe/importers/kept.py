@@ -8,11 +8,10 @@ the options of `load` and this perframe are the same.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -32,6 +31,7 @@ from perframe.ir import Model
 from perframe.ir.declaration import REGISTRY
 from perframe.ir.report import OptimizationReport
 from perframe.resources import cache_folder
+from perframe.safety.digests import digest_of
 from perframe.safety.private_files import make_private, problem_of
 from perframe.safety.records import dataclass
 from perframe.tensor import DataType
@@ -39,6 +39,10 @@ from perframe.tensor.background import is_beside_frames
 
 MOST_BYTES = 128 << 20  # of one kept model
 ALL_BYTES = 512 << 20  # of all of them
+NOT_LOADING = (  # packages of perframe that have no part in a loaded model
+    *("command_line", "conversion", "demos", "execution", "exporters", "functional", "graphics", "host", "inspection"),
+    *("media", "plan", "processing", "profiling", "quantization", "testing", "text", "textures", "vision"),
+)
 SETTLED = 2.0  # seconds since the last change of a file: a younger one may change again within the clock's step
 _HEAD = 8  # bytes of the length of the head
 
@@ -122,7 +126,7 @@ def kept(
     if problem_of(folder) or not installation:
         return None
     options = [os.path.abspath(source), dims, outputs and [*outputs], narrow_doubles, installation]
-    key = hashlib.sha256(repr(options).encode("utf-8", "surrogatepass")).hexdigest()
+    key = digest_of(repr(options))
     return Kept(folder / f"{key[:40]}.kept")
 
 
@@ -133,25 +137,25 @@ def _has_foreign_layers() -> bool:
 
 @cache
 def _installation() -> str:
-    """A digest of what changes with this perframe: the times and sizes of its files.
+    """A digest of what changes with this perframe: the times and sizes of the files with which it loads models.
 
     Empty where there are no files, as in an archive or a frozen program.
     """
     try:
-        found = _sources(Path(perframe.__file__).parent)
+        found = _sources(Path(perframe.__file__).parent, NOT_LOADING)
     except OSError:
         return ""
-    return hashlib.sha256(repr([np.__version__, found]).encode()).hexdigest() if found else ""
+    return digest_of(repr([np.__version__, found])) if found else ""
 
 
-def _sources(folder: str | Path) -> list[tuple[str, int, int]]:
+def _sources(folder: str | Path, without: Container[str] = ()) -> list[tuple[str, int, int]]:
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
                 facts = entry.stat()
                 found.append((entry.path, facts.st_mtime_ns, facts.st_size))
-            elif entry.name != "__pycache__" and entry.is_dir():
+            elif entry.name != "__pycache__" and entry.name not in without and entry.is_dir():
                 found += _sources(entry.path)
     return sorted(found)
 

@@ -38,6 +38,19 @@ _ON_BOOLS = {ast.BitAnd: ("&&", "and"), ast.BitOr: ("||", "or"), ast.BitXor: ("!
 
 
 @functools.cache
+def _top_function(path: str, first: int) -> ast.FunctionDef | None:
+    """The function that begins in this line of a file, if no other holds it: to parse the whole file takes longer."""
+    lines = linecache.getlines(path)[first - 1 :]
+    head = next((index for index, line in enumerate(lines) if line.startswith("def ")), len(lines))  # after decorators
+    ends = (index for index in range(head + 1, len(lines)) if lines[index][0] not in " \t\r\n#)")
+    try:
+        (found,) = ast.parse("\n" * (first - 1) + "".join(lines[: next(ends, len(lines))])).body
+    except (SyntaxError, ValueError):  # it is indented, or no function of a file
+        return None
+    return found if isinstance(found, ast.FunctionDef) else None
+
+
+@functools.cache
 def _functions_of(path: str) -> dict[tuple[str, int], ast.FunctionDef]:
     """The functions in a file or a notebook's cell, by name and first line."""
     statements: list[ast.AST] = [*ast.parse("".join(linecache.getlines(path))).body]
@@ -65,8 +78,9 @@ class _Text:
 
     def __init__(self, function: Callable[..., Any], kinds: dict[str, Kind], language: str) -> None:
         self.path = inspect.getfile(function)
-        found = _functions_of(self.path).get((function.__name__, function.__code__.co_firstlineno))
-        if found is None:
+        first = function.__code__.co_firstlineno
+        found = _top_function(self.path, first) or _functions_of(self.path).get((function.__name__, first))
+        if found is None or found.name != function.__name__:
             raise FormulaError(f"{self.path}: formula {function.__name__}: its text is missing; write it in a file")
         self.tree, self.name = found, name_in_text(function)
         self.names = dict(kinds)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import hashlib
 import importlib.util
 import os
 import sys
@@ -26,6 +25,7 @@ from perframe.backends.cpu.compile.compilers import Compilation, compile_error, 
 from perframe.backends.kernel_files import Entry, kernel_folder, read, write
 from perframe.ir.sizes import arithmetic
 from perframe.resources import resource
+from perframe.safety.digests import digest_of
 from perframe.tensor.locks import new_lock
 
 _lock = new_lock()
@@ -38,34 +38,28 @@ def _fingerprint() -> str:
     import llvmlite
     import llvmlite.binding as llvm
 
-    digest = hashlib.sha256(own_sources().encode())
+    parts: list[bytes | str] = [own_sources()]
     numba = importlib.util.find_spec("numba")  # the version is read from its file: to ask for it takes 15 ms
     if numba is not None and numba.origin is not None:
-        digest.update((Path(numba.origin).parent / "_version.py").read_bytes())
+        parts.append((Path(numba.origin).parent / "_version.py").read_bytes())
     machine = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvmlite.__version__, sys.version_info[:2])
-    digest.update(repr(machine).encode())
-    digest.update(llvm.get_host_cpu_features().flatten().encode())
-    digest.update(os.environ.get("PERFRAME_VECTORS", "").encode())
-    return digest.hexdigest()
+    parts += [repr(machine), llvm.get_host_cpu_features().flatten(), os.environ.get("PERFRAME_VECTORS", "")]
+    return digest_of(*parts)
 
 
 @functools.cache
 def own_sources() -> str:
     """Return a hash of perframe's kernels, and of what is compiled with them."""
-    digest = hashlib.sha256()
     kernels = Path(__file__).parents[1] / "kernels"
-    for path in [Path(arithmetic.__file__), Path(winograd.__file__), *sorted(kernels.glob("*.py"))]:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    paths = [Path(arithmetic.__file__), Path(winograd.__file__), *sorted(kernels.glob("*.py"))]
+    return digest_of(*(path.read_bytes() for path in paths))
 
 
 @functools.cache
 def _sources(package: str) -> str:
     """Return a hash of the kernels of another package."""
-    digest = hashlib.sha256()
-    for path in sorted(resource("backends", "cpu", "kernels", package=package).glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    paths = sorted(resource("backends", "cpu", "kernels", package=package).glob("*.py"))
+    return digest_of(*(path.read_bytes() for path in paths))
 
 
 class _Linker:
@@ -244,8 +238,7 @@ def object_path(name: str, text: str, folder: Path) -> Path:
     """Return the path of a kernel's object code."""
     package, _, kernel = name.rpartition(":")
     sources = f"{_fingerprint()} {_sources(package)}" if package else _fingerprint()
-    digest = hashlib.sha256(f"{sources} {name} {text}".encode()).hexdigest()[:32]
-    return folder / f"{kernel}-{digest}.o"
+    return folder / f"{kernel}-{digest_of(f'{sources} {name} {text}')[:32]}.o"
 
 
 def compile_here(name: str, text: str) -> Entry:

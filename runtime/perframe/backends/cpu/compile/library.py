@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import logging
 import sys
 from pathlib import Path
 
 from perframe.backends.cpu.kernels.sizes import LANES, REGISTERS
 from perframe.backends.cpu.processor import LEVELS, architecture, has
+from perframe.safety.digests import digest_of
 
 log = logging.getLogger("perframe")
 
@@ -29,7 +29,7 @@ def file_name(system: str, machine: str) -> str:
 
 def symbol(sources: str, name: str, text: str, lanes: int = LANES, registers: int = REGISTERS) -> str:
     """The name of a kernel in the library. `sources` is a hash of the kernels' sources."""
-    digest = hashlib.sha256(f"{sources} {name} {text}".encode()).hexdigest()[:32]
+    digest = digest_of(f"{sources} {name} {text}")[:32]
     return f"kernel_{lanes}x{registers}_{digest}"
 
 
@@ -82,6 +82,8 @@ def describe() -> str:
     if not path.is_file():
         return "none came compiled; each is compiled when it is first needed"
     size, digest = stated(path)
+    import hashlib  # OpenSSL takes 4 ms to load
+
     if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
         raise OSError(f"{path} is not as it was made")
     if _library() is None:

@@ -6,7 +6,6 @@ A driver may refuse a binary, for instance after its update; then the program is
 from __future__ import annotations
 
 import ctypes
-import hashlib
 from collections import deque
 from collections.abc import Sequence
 from functools import cached_property
@@ -17,6 +16,7 @@ import moderngl
 
 from perframe.backends.kernel_files import kernel_folder, read, write
 from perframe.graphics.functions import get
+from perframe.safety.digests import digest_of
 
 _FORMAT_COUNT, _FORMATS, _LENGTH, _IS_LINKED = 0x87FE, 0x87FF, 0x8741, 0x8B82
 _NAMES = (0x1F00, 0x1F01, 0x1F02)  # vendor, renderer, version
@@ -77,6 +77,5 @@ class ProgramBinaries:
                 write(path, bytes(data[: length.value]), str(kind.value))
 
     def _path(self, texts: Sequence[str]) -> Path:
-        parts = (self._driver, *(text.encode() for text in texts))
-        digest = hashlib.sha256(b"\0".join(parts)).hexdigest()
+        digest = digest_of(self._driver, *(f"\0{text}" for text in texts))
         return kernel_folder() / f"{digest[:40]}.program"

@@ -6,7 +6,6 @@ that file there are defaults by vendor.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -17,6 +16,7 @@ from pathlib import Path
 from perframe.backends.kernel_files import beside
 from perframe.errors import BackendError
 from perframe.resources import cache_folder
+from perframe.safety.digests import digest_of
 from perframe.safety.private_files import make_private, read_regular
 
 log = logging.getLogger("perframe")
@@ -81,7 +81,7 @@ class Choices:
     @property
     def path(self) -> Path:
         """The file that keeps what was found faster than the defaults."""
-        digest = hashlib.sha256("\n".join(self.driver).encode()).hexdigest()
+        digest = digest_of("\n".join(self.driver))
         return cache_folder() / "tuned" / f"{digest[:40]}.json"
 
     @contextmanager
