@@ -41,6 +41,20 @@ def test_the_ratio_and_the_threads_are_explained(monkeypatch: pytest.MonkeyPatch
     assert "onnxruntime ran with 1 thread\n" in shown(ours, theirs)
 
 
+def test_a_model_without_times_has_no_table() -> None:
+    """An error that all sides have is printed once."""
+    failed = [Timing("nope.onnx", side, error="there is no model") for side in ("cpu", "gpu_pixel")]
+    assert shown(*failed) == "nope.onnx, cpu, gpu_pixel: there is no model\n"
+    assert shown(failed[0]) == "nope.onnx, cpu: there is no model\n"
+    said = shown(Timing("m", "cpu", load=1.0, steady=0.1), Timing("m", "gpu_pixel", error="no GL"), *failed)
+    assert said.startswith("m ") and "steady" in said and "nope" not in said.partition("m, gpu_pixel: no GL\n")[0]
+
+
+def test_a_missing_model_is_one_error(perframe: Callable[..., tuple[int, str, str]]) -> None:
+    status, said, _ = perframe("bench", "nope.onnx")
+    assert status == 1 and said.startswith("nope.onnx, cpu: there is no model or file 'nope.onnx'; ")
+
+
 def test_it_works_between_runs(tmp_path: Path) -> None:
     begins: list[float] = []
 

@@ -86,3 +86,40 @@ def test_a_film_takes_one(tmp_path: Path) -> None:
     done = pf.process(tmp_path / "red.png", tmp_path / "out", "painter", backend="cpu")
     assert len(list((tmp_path / "out").iterdir())) == 1
     assert done.pictures == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("painter.onnx", "; did you mean painter?"),
+        ("paintr.perframe", "; did you mean painter?"),
+        ("mines.onnx", "; did you mean mine.onnx?"),
+        ("mine.tflite", "; did you mean mine.onnx?"),
+        ("other.onnx", ""),
+    ],
+)
+def test_names_are_compared_without_suffixes(
+    name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.onnx").touch()
+    with pytest.raises(pf.MissingFileError) as told:
+        pf.load(name)
+    assert str(told.value) == f"there is no model file {name!r} (looked in {str(tmp_path)!r}){said}"
+
+
+def test_an_absolute_path_was_looked_for_in_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(pf.MissingFileError) as told:
+        pf.load(tmp_path / "nothing.onnx")
+    assert str(told.value) == f"there is no model file {str(tmp_path / 'nothing.onnx')!r}"
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_tilde_is_the_folder_of_the_user(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    (tmp_path / "mine.onnx").write_bytes(MODELS["life"].path.read_bytes())
+    assert pf.load(kind("~/mine.onnx")).inputs[0].name == "state"
+    with pytest.raises(pf.MissingFileError) as told:
+        pf.load(kind("~/other.onnx"))
+    assert str(told.value) == f"there is no model file {str(tmp_path / 'other.onnx')!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,64 @@ def test_what_is_no_picture_is_refused(wrong: Any, tmp_path: Path) -> None:
 def test_a_sink_that_cannot_be_is_an_error(name: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(pf.InputError, match=message):
         open_sink(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", [None, "", 3, b"a.png"])
+def test_what_is_no_name_is_refused(name: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(pf.InputError, match=r"a sink is a picture \(\.png, .*by its name or path, not ") as caught:
+        open_sink(name)
+    assert str(caught.value).endswith(f"not {name!r}")
+    for kind in (sinks.PictureSink, sinks.FolderSink, VideoSink):
+        with pytest.raises(pf.InputError, match="a sink of files takes a path, not "):
+            kind(name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["none.mp4", "none.png", "none"])
+def test_a_sink_without_pictures_warns(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ZeroDivisionError), open_sink(tmp_path / name):
+        raise ZeroDivisionError
+    sink = open_sink(tmp_path / name)
+    with pytest.raises(ZeroDivisionError):
+        try:
+            raise ZeroDivisionError
+        finally:
+            sink.finish()
+    assert caplog.messages == []
+    with open_sink(tmp_path / name) as sink:
+        pass
+    sink.finish()
+    assert caplog.messages == [f"{str(tmp_path / name)!r} was not written: the sink was closed without a picture"]
+    assert caplog.records[0].levelno == logging.WARNING and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("array", "advice"),
+    [
+        (np.ones((4, 5, 3)), "for values of 0 to 1, use np.uint8(array.clip(0, 1) * 255)"),
+        (np.ones((4, 5, 4), np.float32), "for values of 0 to 1, use np.uint8(array[..., :3].clip(0, 1) * 255)"),
+        (np.full((4, 5, 4), 255, np.uint8), "use array[..., :3]"),
+        (np.full((4, 5), 255, np.uint8), "use np.stack([array] * 3, -1)"),
+        (np.full((4, 5, 1), 255, np.uint8), "use np.repeat(array, 3, -1)"),
+        (np.full((3, 6, 5), 255, np.uint8), "use array.transpose(1, 2, 0)"),
+        (np.full((1, 3, 6, 5), 1.0), "use np.uint8(array[0].transpose(1, 2, 0).clip(0, 1) * 255)"),
+        (np.full((4, 5, 3), 255), "for values of 0 to 255, use np.uint8(array)"),
+        (np.ones((4, 5), bool), "use np.uint8(np.stack([array] * 3, -1)) * 255"),
+        (np.full((5, 5, 7), 255, np.uint8), ""),
+        (np.full((2, 4, 5, 3), 255, np.uint8), ""),
+    ],
+    ids=lambda given: f"{given.dtype}-{given.shape}" if isinstance(given, np.ndarray) else "",
+)
+def test_an_array_that_is_nearly_a_picture_is_told_how(array: Any, advice: str, tmp_path: Path) -> None:
+    with open_sink(tmp_path / "a.png") as sink:
+        with pytest.raises(pf.InputError) as caught:
+            sink.write(array)
+        assert str(caught.value).endswith(advice or f"of shape {array.shape}")
+        if not advice:
+            return
+        sink.write(eval(advice.rpartition("use ")[2], {"array": array, "np": np}))
+    assert np.asarray(Image.open(tmp_path / "a.png")).min() == 255
 
 
 def test_a_disk_that_is_full_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

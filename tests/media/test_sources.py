@@ -129,6 +129,7 @@ def test_a_picture_that_vanishes_is_named(tmp_path: Path) -> None:
         ("screen:1,2", "a region of the screen is screen:X,Y,WIDTH,HEIGHT"),
         ("screen:0,0,0,10", r"\(0, 0, 0, 10\) has no pixels"),
         ("scene:0x9", "a scene is scene:WIDTHxHEIGHT"),
+        ("", "a source is a picture, .* by its name or path, not ''"),
     ],
 )
 def test_a_source_that_is_none_is_an_error(
@@ -179,6 +180,22 @@ def test_our_own_scene_moves() -> None:
         first, second = source.picture_at(0.0, wait=True), source.picture_at(0.55, wait=True)
     assert first is not None and second is not None and (first.index, second.index) == (0, 5)
     assert np.array_equal(second.pixels, Scene((64, 36))(0.5)) and (first.pixels != second.pixels).any()
+
+
+@pytest.mark.parametrize("size", ["320x180", (320,), (0, 9), (4.5, 9), 7, None])
+def test_a_scene_has_a_size(size: Any) -> None:
+    with pytest.raises(pf.InputError, match=r"a scene's size is width and height .* Scene\(\(320, 180\)\), not "):
+        Scene(size)
+
+
+@pytest.mark.parametrize("time", [float("nan"), float("inf"), -float("inf"), "1", None])
+@pytest.mark.filterwarnings("error")
+def test_a_scene_has_a_time(time: Any) -> None:
+    scene = Scene((8, 4))
+    with pytest.raises(pf.InputError, match="a scene's time is a finite number of seconds, not "):
+        scene(time)
+    for finite in (np.float32(0.5), 1, -2.5):
+        assert scene(finite).shape == (4, 8, 3)
 
 
 def test_the_screen(display: None) -> None:

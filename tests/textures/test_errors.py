@@ -322,13 +322,3 @@ def test_former_setters_warn_and_still_change_a_copy() -> None:
     with pytest.raises(AttributeError, match="no attribute 'set_size'"):
         former.set_size(3)
     assert copy.copy(pickle.loads(pickle.dumps(made))) == made
-
-
-@pytest.mark.parametrize(
-    ("shape", "advice"),
-    [((3, 8, 9), ": pass array.transpose(1, 2, 0)"), ((1, 8, 9, 3), ": pass array[0]"), ((8, 9, 5), "(8, 9, 5)")],
-)
-def test_an_array_that_is_nearly_a_picture_is_told_how(shape: tuple[int, ...], advice: str) -> None:
-    with pytest.raises(pf.InputError) as caught:
-        pf.TextureConverter().to_tensor(np.zeros(shape, np.uint8), pf.Tensor.empty((1, 3, 4, 4)))
-    assert str(caught.value).endswith(advice)

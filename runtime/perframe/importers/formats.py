@@ -30,6 +30,7 @@ _SIGNS: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"\x89PNG", "a PNG picture", "give the model's file"),
     (0, b"\xff\xd8\xff", "a JPEG picture", "give the model's file"),
 )
+_FORMATS = {".tflite": "LiteRT", ".sentis": "Sentis", ".perframe": "perframe"}  # but ONNX, by their suffixes
 UNKNOWN = "it is truncated or of another format; copy or export it again"
 
 
@@ -44,6 +45,19 @@ def what_it_is(data: bytes) -> str:
     if begin and all(9 <= byte < 127 for byte in begin):
         return "it is text, and models are binary; fetch or export the model again"
     return UNKNOWN
+
+
+def refusal(name: str, what: str, why: str = "") -> str:
+    """The message for a file that is not ONNX, by its name. `what` is a sentence of `what_it_is`, and `why` the reason
+    that it is not ONNX.
+    """
+    suffix = Path(name).suffix.lower()
+    if suffix in _FORMATS:
+        is_old = f"a {suffix} file" in what
+        return f"{name}: {'' if is_old else f'not a {_FORMATS[suffix]} file, despite its name: '}{what}"
+    if suffix and suffix != ".onnx":
+        return f"{name}: not a file that load() reads (.onnx, {', '.join(_FORMATS)}): {what}"
+    return f"{name}: not {'a complete' if what == UNKNOWN else 'an'} ONNX file{why}: {what}"
 
 
 def is_litert(head: bytes) -> bool:

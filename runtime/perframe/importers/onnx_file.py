@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from perframe.errors import MissingFileError, ModelError
 from perframe.importers.external_data import Weights, read_external_data
-from perframe.importers.formats import UNKNOWN, what_it_is
+from perframe.importers.formats import refusal, what_it_is
 from perframe.importers.onnx_messages import NeedsLibrary, is_a, parsed
 from perframe.importers.onnx_walk import Contents
 from perframe.importers.onnx_weights import Split, split
@@ -88,8 +88,8 @@ def _of_path(path: Path) -> Split:
                 f"{str(path)!r} is a folder: give the path of the model's file, such as {', '.join(inside) or 'm.onnx'}"
             )
         if not path.exists():
-            close, folder = models_like(str(path)), str(Path.cwd())
-            said = f"there is no model file {str(path)!r} (looked in {folder!r}){'; ' * bool(close)}{close}"
+            close, folder = models_like(str(path)), "" if path.is_absolute() else f" (looked in {str(Path.cwd())!r})"
+            said = f"there is no model file {str(path)!r}{folder}{'; ' * bool(close)}{close}"
             raise MissingFileError(said.strip())
         if not path.is_file():
             raise ModelError(f"{str(path)!r} is not a file, but a device or a pipe")
@@ -121,13 +121,12 @@ def _by_library(file: Split, name: str) -> onnx.ModelProto:
 
     data, proto = file.data, onnx.ModelProto()
     if not data:
-        raise ModelError(f"{name}: not an ONNX file: it is empty; copy or export it again")
+        raise ModelError(refusal(name, "it is empty; copy or export it again"))
     what = what_it_is(data)
     try:
         proto.ParseFromString(data)
     except DecodeError:
-        kind = "a complete" if what == UNKNOWN else "an"
-        raise ModelError(f"{name}: not {kind} ONNX file ({len(data)} bytes do not parse): {what}") from None
+        raise ModelError(refusal(name, what, f" ({len(data)} bytes do not parse)")) from None
     if not proto.ir_version or not proto.opset_import or not proto.HasField("graph"):
-        raise ModelError(f"{name}: not a complete ONNX file: it has no graph, opset or IR version; {what}")
+        raise ModelError(refusal(name, what, " (it has no graph, opset or IR version)"))
     return proto

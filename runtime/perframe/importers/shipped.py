@@ -50,14 +50,16 @@ MODELS = {model.name: model for model in _ALL}
 def resolved(source: Any) -> Any:
     """Replace the name of a shipped model by its file, and return any other source unchanged.
 
-    A file with that name in the current folder has priority. Raises MissingFileError for an unknown name without a
-    suffix.
+    A file with that name in the current folder has priority. "~/" stands for the user's folder. Raises MissingFileError
+    for an unknown name without a suffix.
     """
     if not isinstance(source, (str, Path)) or os.path.exists(source):
         return source
     name = str(source)
     if name in MODELS:
         return MODELS[name].path
+    if name.startswith(("~/", f"~{os.sep}")):
+        return Path(os.path.expanduser(name))
     if name and not Path(name).suffix and Path(name).name == name:
         raise MissingFileError(
             f"there is no model or file {name!r:.300}; {models_like(name)}models that ship with perframe: {known()}"
@@ -66,11 +68,17 @@ def resolved(source: Any) -> Any:
 
 
 def models_like(name: str) -> str:
-    """The shipped models, and the model files in the folder of a missing one, whose names resemble it, as
-    `did_you_mean` says it.
+    """The shipped models, and the model files in the folder of a missing one, whose names without suffixes resemble its
+    name, as `did_you_mean` says it.
     """
     files = (file.name for file in islice(Path(name).parent.glob("*.*"), _MOST_FILES) if file.suffix in _SUFFIXES)
-    return did_you_mean(Path(name).name, (*MODELS, *files))
+    return did_you_mean(Path(name).name, (*MODELS, *files), _without_suffix)
+
+
+def _without_suffix(name: str) -> str:
+    """A name without the suffix of a model file; ".onnx" alone is equal for all."""
+    path = Path(name)
+    return path.stem if path.suffix.lower() in _SUFFIXES else name
 
 
 def known() -> str:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import count
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from perframe.errors import InputError
-from perframe.media.picture import Picture, Pixels, Size, checked, open_picture, pictures_in, pixels_of, read_picture
+from perframe.media.picture import (
+    Picture,
+    Pixels,
+    Size,
+    checked,
+    is_size,
+    open_picture,
+    pictures_in,
+    pixels_of,
+    read_picture,
+)
 
 RATE = Fraction(25)  # pictures a second, where nothing says it
 _SHORTEST, _USUAL = 10, 100  # milliseconds: browsers show a picture of an animation for 100 where it says 10 or less
@@ -150,14 +162,21 @@ class DrawnFeed(Feed):
 
 
 class Scene:
-    """Our own scene, with which to try a network where there is no video: discs move over a sky."""
+    """Our own scene, with which to try a network where there is no video: discs move over a sky.
+
+    Raises InputError for a size that is not a width and a height, and for a time that is not a finite number.
+    """
 
     def __init__(self, size: Size = (640, 360)) -> None:
+        if not is_size(size):
+            raise InputError(f"a scene's size is width and height in whole pixels, as Scene((320, 180)), not {size!r}")
         self.size = size
         self._y, self._x = np.mgrid[: size[1], : size[0]].astype(np.float32) / min(size)
 
     def __call__(self, time: float) -> Pixels:
-        """The scene at this time."""
+        """The scene at this time, in seconds."""
+        if not isinstance(time, Real) or not math.isfinite(time):
+            raise InputError(f"a scene's time is a finite number of seconds, not {time!r}")
         middle = np.array(self.size) / min(self.size) / 2
         colors = np.stack([0.25 + 0.3 * self._y, 0.45 + 0.3 * self._y, 0.85 - 0.3 * self._y], -1)
         for index, color in enumerate(((0.95, 0.75, 0.2), (0.85, 0.25, 0.3), (0.2, 0.6, 0.35), (0.95, 0.95, 0.95))):

@@ -7,10 +7,11 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from perframe.errors import InputError
 from perframe.graphics.yuv import Pixels as Pixels
 from perframe.graphics.yuv import YuvFrame
+from perframe.safety.wording import channels_last
 
 Size = tuple[int, int]
 
@@ -59,6 +61,17 @@ class Picture:
 def expanded(path: str | os.PathLike[str]) -> Path:
     """A path whose `~` is the user's folder. If the system knows no such folder, the `~` stays."""
     return Path(os.path.expanduser(path))
+
+
+def is_name(given: object) -> bool:
+    """Whether something is a name or a path that is not empty: an empty one would be the current folder."""
+    return isinstance(given, (str, os.PathLike)) and bool(str(given))
+
+
+def is_size(given: object) -> bool:
+    """Whether something is a width and a height in whole pixels."""
+    whole = isinstance(given, Sequence) and all(isinstance(side, Integral) and int(side) > 0 for side in given)
+    return whole and isinstance(given, Sequence) and len(given) == 2
 
 
 def covering(size: Size, enough: Size | None) -> Size:
@@ -211,7 +224,28 @@ def checked(pixels: Any, where: str) -> Pixels:
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
         is_array = isinstance(pixels, np.ndarray)
         found = f"{pixels.dtype} of shape {pixels.shape}" if is_array else type(pixels).__name__
-        raise InputError(f"{where}: a picture is H x W x 3 of uint8, and this is {found}")
+        advice = _advice(pixels) if is_array else ""
+        raise InputError(f"{where}: a picture is H x W x 3 of uint8, and this is {found}{advice}")
     if not pixels.size:
         raise InputError(f"{where}: the picture has no pixels; its shape is {pixels.shape}")
     return pixels
+
+
+def _advice(array: np.ndarray[Any, Any]) -> str:
+    """How to make a picture, H x W x 3 of uint8, of an array that is nearly one."""
+    picture, said = channels_last(array)
+    if picture.ndim == 2:
+        said = f"np.stack([{said}] * 3, -1)"
+    elif picture.ndim == 3 and picture.shape[2] == 1:
+        said = f"np.repeat({said}, 3, -1)"
+    elif picture.ndim == 3 and picture.shape[2] == 4:
+        said += "[..., :3]"
+    elif picture.ndim != 3 or picture.shape[2] != 3:
+        return ""
+    if picture.dtype.kind == "f":
+        return f"; for values of 0 to 1, use np.uint8({said}.clip(0, 1) * 255)"
+    if picture.dtype.kind == "b":
+        return f"; use np.uint8({said}) * 255"
+    if picture.dtype.kind not in "iu":
+        return ""
+    return f"; use {said}" if picture.dtype == np.uint8 else f"; for values of 0 to 255, use np.uint8({said})"

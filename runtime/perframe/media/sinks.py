@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import suppress
@@ -12,11 +14,12 @@ from typing import TYPE_CHECKING, Self
 
 from perframe.errors import ClosedError, InputError
 from perframe.graphics.yuv import YuvFrame
-from perframe.media.picture import PICTURES, Picture, Pixels, checked, expanded, save_picture
+from perframe.media.picture import PICTURES, Picture, Pixels, checked, expanded, is_name, save_picture
 
 if TYPE_CHECKING:
     from perframe.host import Surface
 
+log = logging.getLogger("perframe")
 _BEHIND = 4  # pictures that may wait for the thread
 
 
@@ -154,13 +157,24 @@ class ThreadedSink(Sink):
 
 
 class FileSink(ThreadedSink):
-    """A sink that writes a file or a folder. Raises InputError where there is no folder for it."""
+    """A sink that writes a file or a folder. Raises InputError where there is no folder for it.
+
+    `finish` warns if there was no picture, because there is no file then.
+    """
 
     def __init__(self, path: str | Path) -> None:
+        if not is_name(path):
+            raise InputError(f"a sink of files takes a path, not {path!r}")
         self.path = expanded(path)
         if not self.path.absolute().parent.is_dir():
             raise InputError(f"{str(self.path)!r} cannot be written: there is no folder {str(self.path.parent)!r}")
         super().__init__(repr(str(self.path)))
+
+    def finish(self) -> None:
+        """Write what waits, and close the file."""
+        if not self._written and not self._last and sys.exception() is None:
+            log.warning("%s was not written: the sink was closed without a picture", self.name)
+        super().finish()
 
 
 class PictureSink(FileSink):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
-from numbers import Integral
 from pathlib import Path
 from threading import Condition, Thread
 from time import monotonic
@@ -18,7 +16,7 @@ from weakref import finalize
 
 from perframe.errors import ClosedError, InputError
 from perframe.media.feeds import RATE, AnimationFeed, DrawnFeed, Feed, FolderFeed, Scene, StillFeed
-from perframe.media.picture import PICTURES, Picture, Pixels, Size, expanded, open_picture
+from perframe.media.picture import PICTURES, Picture, Pixels, Size, expanded, is_name, is_size, open_picture
 from perframe.media.sound_devices import BLOCK, Microphone, check_of_sound
 from perframe.media.sound_source import SoundSource
 
@@ -261,9 +259,9 @@ def open_feed(
     """Open the feed of a name that `open_source` takes; raises as it does. With `one_size` all pictures of a film have
     the size of the first.
     """
-    if not isinstance(name, (str, os.PathLike)):
+    if not is_name(name):
         raise InputError(f"a source is {_KINDS}, by its name or path, not {name!r}")
-    if enough is not None and not _is_size(enough):
+    if enough is not None and not is_size(enough):
         raise InputError(f"enough is width and height in whole pixels, as enough=(640, 360), not {enough!r}")
     kind, _, rest = str(name).partition(":")
     if expanded(name).exists():
@@ -313,11 +311,6 @@ def as_rate(rate: float | Fraction) -> Fraction:
     if not 0 < made <= 1000:
         raise InputError(f"a rate is a number of pictures a second, above 0 and up to 1000, not {rate!r}")
     return made
-
-
-def _is_size(size: object) -> bool:
-    whole = isinstance(size, Sequence) and all(isinstance(side, Integral) and int(side) > 0 for side in size)
-    return whole and isinstance(size, Sequence) and len(size) == 2
 
 
 def _region(text: str) -> tuple[int, int, int, int]:

@@ -11,13 +11,16 @@ from perframe.errors import InputError
 from perframe.media.feeds import RATE
 from perframe.media.frames import Colors, tag, yuv_frame
 from perframe.media.ndi import NdiSink
-from perframe.media.picture import PICTURES, VIDEOS, Picture, Size, path_beside, put_in_place, remove_stale
+from perframe.media.picture import PICTURES, VIDEOS, Picture, Size, is_name, path_beside, put_in_place, remove_stale
 from perframe.media.sinks import FileSink, FolderSink, PictureSink, Sink, WindowSink
 from perframe.media.sound_devices import BLOCK, SpeakerSink, check_of_sound
 from perframe.media.source import as_rate
 from perframe.media.videos import require_av
 from perframe.media.virtual_camera import VirtualCameraSink
 
+_KINDS = (
+    f"a picture ({', '.join(PICTURES)}), a video ({', '.join(VIDEOS)}), a folder, window, virtualcam, ndi:NAME, speaker"
+)
 _CODECS = {".webm": "libvpx-vp9", ".avi": "mpeg4"}  # H.264 elsewhere
 _OPTIONS = {  # pictures leave in the order in which they come, so that videos can be joined
     "libx264": {"bf": "0", "x264-params": "force-cfr=1"},  # the file names the rate, not that of our ticks
@@ -148,6 +151,8 @@ def open_sink(name: str | Path, rate: Any = None, *, channels: int = 1, block: i
     "speaker" plays sound, and so does "speaker:1" or "speaker:NAME", by a part of its name: arrays have `rate` samples
     a second, 48,000 by default, on 1 or 2 `channels`. The device takes `block` samples at a time.
     """
+    if not is_name(name):
+        raise InputError(f"a sink is {_KINDS}, by its name or path, not {name!r}")
     kind, _, rest = str(name).partition(":")
     if kind == "speaker" and not Path(name).exists():
         return SpeakerSink(rest, 48_000 if rate is None else rate, channels, block)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 
 def counted(number: int, noun: str) -> str:
@@ -10,10 +11,28 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The known names that resemble `name`, such as "did you mean painter? "; empty if none does."""
+def did_you_mean(name: str, known: Iterable[str], compared: Callable[[str], str] = str) -> str:
+    """The known names that resemble `name`, such as "did you mean painter? "; empty if none does.
+
+    `compared` returns the part of a name that counts.
+    """
     from difflib import get_close_matches  # imported late: only errors need it
 
-    plain = {one.lower(): one for one in known}
-    close = [plain[one] for one in get_close_matches(name[:200].lower(), plain, 3, 0.75)]
+    plain: dict[str, list[str]] = {}
+    for one in known:
+        plain.setdefault(compared(one).lower(), []).append(one)
+    found = get_close_matches(compared(name)[:200].lower(), plain, 3, 0.75)
+    close = [one for each in found for one in plain[each]][:3]
     return f"did you mean {' or '.join(close)}? " if close else ""
+
+
+def channels_last(array: Any) -> tuple[Any, str]:
+    """An array's view as height x width x channels, and the expression for it: `array.transpose(1, 2, 0)` for channels
+    first, `array[0]` for a batch of one. Other arrays are returned unchanged, as `array`.
+    """
+    said = "array"
+    if array.ndim == 4 and len(array) == 1:
+        array, said = array[0], "array[0]"
+    if array.ndim == 3 and 1 <= array.shape[0] <= 4 < min(array.shape[1:]):  # a side of 4 could be channels, too
+        array, said = array.transpose(1, 2, 0), f"{said}.transpose(1, 2, 0)"
+    return array, said

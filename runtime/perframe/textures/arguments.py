@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,25 @@ def checked_transform(given: Any) -> TextureTransform:
     if given is not None and not isinstance(given, TextureTransform):
         raise InputError(f"transform is a perframe.TextureTransform, not {type(given).__name__}")
     return given or TextureTransform()
+
+
+def content_of(picture: Any) -> Any:
+    """The pixels or planes of a Picture; anything else unchanged. Raises InputError for a path."""
+    if isinstance(picture, (str, os.PathLike)):
+        name = repr(str(picture))
+        raise InputError(f"{name} is a path, not a picture: read it with next(iter(pf.media.open_source({name})))")
+    return getattr(picture, "content", picture)
+
+
+def checked_targets(targets: Sequence[Any]) -> Sequence[Any]:
+    """The textures and arrays to draw into, unchanged. Raises InputError for a path."""
+    for target in targets:
+        if isinstance(target, (str, os.PathLike)):
+            raise InputError(
+                f"{str(target)!r} is a path, not a texture or an array: draw into an array of height x width x 3, "
+                "uint8, and write it with pf.media.open_sink"
+            )
+    return targets
 
 
 @functools.lru_cache(maxsize=256)

@@ -9,40 +9,49 @@ import numpy as np
 
 from perframe.backends import picture_sampler
 from perframe.errors import InputError
+from perframe.safety.wording import channels_last
 from perframe.tensor import Array, DataType
 from perframe.textures.layout import BATCH, CHANNELS, HEIGHT, WIDTH, Dims, axes_of, shape_of
 from perframe.textures.parameters import drawing_params, filter_weights, is_filtered, rows_of, sampling_params
 from perframe.textures.transform import WHOLE_RANGES, TextureTransform
 
 _PICTURE = HEIGHT + WIDTH + CHANNELS  # the axes of an array that is a picture
+_KINDS = (np.uint8, np.float16, np.float32)
 
 
-def as_picture(array: Array) -> Array:
+def as_picture(array: Array, is_target: bool = False) -> Array:
     """An array as height x width x channels, still the caller's memory. Raises InputError."""
     picture = array[..., None] if array.ndim == 2 else array
-    kinds = (np.uint8, np.float16, np.float32)
-    if picture.ndim != 3 or not picture.size or picture.shape[2] > 4 or picture.dtype not in kinds:
+    if picture.ndim != 3 or not picture.size or picture.shape[2] > 4 or picture.dtype not in _KINDS:
         raise InputError(
             "a picture is an array of height x width, or of height x width x one to four channels, of uint8 or float32 "
-            f"(or float16); this is {array.dtype} {array.shape}{_advice(array)}"
+            f"(or float16); this is {array.dtype} {array.shape}{_advice(array, is_target)}"
         )
     return picture
 
 
-def _advice(array: Array) -> str:
-    """How to make a picture of an array that is nearly one."""
-    if array.ndim == 4 and len(array) == 1:
-        return ": pass array[0]"
-    if array.ndim == 3 and array.shape[0] <= 4 < array.shape[2]:
-        return ": pass array.transpose(1, 2, 0)"
-    return ""
+def _advice(array: Array, is_target: bool) -> str:
+    """How to make a picture of an array that is nearly one. A target stays the caller's memory."""
+    picture, said = channels_last(array)
+    if not picture.size or not (picture.ndim == 2 or (picture.ndim == 3 and picture.shape[2] <= 4)):
+        return ""
+    if picture.dtype not in _KINDS:
+        if is_target:
+            return ""
+        if picture.dtype.kind in "bf":
+            said += '.astype("float32")'
+        elif picture.dtype.kind in "iu" and 0 <= picture.min() <= picture.max() <= 255:
+            said += '.astype("uint8")'
+        else:
+            return ""
+    return f": pass {said}"
 
 
 def as_target(array: Array) -> Array:
     """An array to draw into, as height x width x channels. Raises InputError."""
     if not array.flags.writeable:
         raise InputError("a tensor is drawn into an array that can be written, and this one is read-only: copy it")
-    return as_picture(array)
+    return as_picture(array, is_target=True)
 
 
 @np.errstate(invalid="ignore", over="ignore")  # a picture may hold infinities and NaN, as a texture may

@@ -1,6 +1,4 @@
-"""Textures to tensors and back, in one pass, or in two where a filter resamples: region, letterbox, swizzle, origin,
-colors, mean and std, layout.
-"""
+"""Textures to tensors and back, in one or two passes: region, letterbox, swizzle, origin, colors, mean, std, layout."""
 
 from __future__ import annotations
 
@@ -21,8 +19,10 @@ from perframe.textures.arguments import (
     Transforms,
     checked_area,
     checked_size,
+    checked_targets,
     checked_transform,
     checked_transforms,
+    content_of,
     from_bottom,
 )
 from perframe.textures.arrays import as_picture, as_target, paint, sample
@@ -182,7 +182,7 @@ class TextureConverter:
 
     def _content(self, texture: Any, tensor: Tensor | None) -> Any:
         """A Picture's planes if they go to the GPU, or else its pixels; anything else unchanged."""
-        content = getattr(texture, "content", texture)
+        content = content_of(texture)
         if not isinstance(content, YuvFrame):
             return content
         stays = tensor is not None and tensor.is_pinned and tensor.backend_type is BackendType.CPU
@@ -231,13 +231,11 @@ class TextureConverter:
         InputError.
         """
         self._check_open()
-        picture = getattr(picture, "content", picture)
-        if isinstance(picture, YuvFrame):
-            self._require_passes().upload(picture, texture)
-            return
-        if not isinstance(picture, np.ndarray):
+        picture = content_of(picture)
+        if not isinstance(picture, (np.ndarray, YuvFrame)):
             raise InputError(f"upload takes a picture as an array, not {type(picture).__name__}")
-        self._require_passes().upload(as_picture(picture), texture)
+        passes = self._require_passes(arrays_serve=False)
+        passes.upload(picture if isinstance(picture, YuvFrame) else as_picture(picture), texture)
 
     def to_texture(
         self,
@@ -265,7 +263,7 @@ class TextureConverter:
             raise InputError("size is for a new texture: this one has a size already")
         given, texture = texture, self._many(texture)
         many = isinstance(texture, list)
-        targets = texture if many else [texture]
+        targets = checked_targets(texture if many else [texture])
         hows = checked_transforms(transform, len(targets)) if many else [checked_transform(transform)]
         dims = [how.dims(tensor, len(targets) if many else None) for how in hows]
         places = [  # all are checked before anything is drawn
@@ -323,7 +321,7 @@ class TextureConverter:
         self._check_open()
         how = from_bottom(checked_transform(transform))
         dims = how.dims(tensor)
-        passes = self._require_passes()
+        passes = self._require_passes(arrays_serve=False)
         area = checked_area(viewport) if viewport is not None else passes.viewport(framebuffer)
         moved = how.replace(region=None, letterbox=None)
         self._draw(tensor, framebuffer, moved, (area[2], area[3]), dims, area)
@@ -333,12 +331,12 @@ class TextureConverter:
         Raises InputError, and MissingExtraError without the package.
         """
         self._check_open()
-        return open_texture_sink(name, cast(Any, self._ctx), self._require_passes())
+        return open_texture_sink(name, cast(Any, self._ctx), self._require_passes(arrays_serve=False))
 
     def open_source(self, name: str) -> TextureSource:
         """Open "spout:NAME" or "syphon:NAME" of another program on this GPU, to receive. Raises as `open_sink` does."""
         self._check_open()
-        self._require_passes()
+        self._require_passes(arrays_serve=False)
         return open_texture_source(name, cast(Any, self._ctx))
 
     def _draw(
@@ -375,9 +373,10 @@ class TextureConverter:
             return passes.own_storage(tensor)
         return tensor.data_on_backend
 
-    def _require_passes(self) -> TexturePasses:
+    def _require_passes(self, arrays_serve: bool = True) -> TexturePasses:
         if self._passes is None:
-            raise InputError("this TextureConverter has no GL context: give it one, or pass pictures as arrays")
+            advice = "or pass pictures as arrays" if arrays_serve else "as pf.TextureConverter(ctx)"
+            raise InputError(f"this TextureConverter has no GL context: give it one, {advice}")
         return self._passes
 
     def _check_open(self) -> None:

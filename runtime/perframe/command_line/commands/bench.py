@@ -208,6 +208,8 @@ def show(timings: Sequence[Timing], console: Console) -> None:
 
     for model, listed in itertools.groupby(timings, lambda timing: timing.model):
         group = [*listed]
+        if all(timing.error and timing.load is None for timing in group):
+            continue  # nothing was measured: only the errors are printed
         table = Table(
             title=model, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False
         )
@@ -225,9 +227,12 @@ def show(timings: Sequence[Timing], console: Console) -> None:
         for note in _notes(group):
             console.print(note, highlight=False)
         console.print()
+    failed: dict[tuple[str, str], list[str]] = {}  # sides by their model and error
     for timing in timings:
         if timing.error:
-            console.print(Text(f"{timing.model}, {timing.side}: {timing.error}", "red"))
+            failed.setdefault((timing.model, timing.error), []).append(timing.side)
+    for (model, error), sides in failed.items():
+        console.print(Text(f"{model}, {', '.join(sides)}: {error}", "red"))
 
 
 def _notes(timings: Sequence[Timing]) -> list[str]:
