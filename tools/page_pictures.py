@@ -53,9 +53,8 @@ def main() -> None:
 def draw_timeline(chromium: Browser, path: Path) -> None:
     """Two frames of SqueezeNet on the CPU."""
     model = loaded_model("light_squeezenet")
-    write_page(
-        path, measure(model, likely_arrays(model, likely_dims(model.inputs)), "cpu", 40), title="SqueezeNet on cpu"
-    )
+    profile = measure(model, likely_arrays(model, likely_dims(model.inputs)), "cpu", 40, {})
+    write_page(path, profile, title="SqueezeNet on cpu")
     page = chromium.new_page(viewport={"width": 1280, "height": 620})
     page.goto(path.as_uri())
     page.evaluate("[view.begin, view.length] = [tracks[0].events[20][0], 2 * tracks[0].events[20][1]]; draw()")
