@@ -1,4 +1,4 @@
-"""Paths of shaders, demos and assets, and of the user's cache folder.
+"""Paths of shaders, demos and assets, and of the user's cache folder, and digests for the names of its files.
 
 The files lie inside the package in a wheel, and at the top of a checkout.
 """
@@ -12,6 +12,11 @@ import sys
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+
+try:
+    from _blake2 import blake2b  # hashlib has the same, and loads OpenSSL, which takes 4 ms of a start
+except ImportError:  # another Python than CPython
+    from hashlib import blake2b
 
 log = logging.getLogger("perframe")
 
@@ -30,6 +35,14 @@ def resource(*parts: str, package: str = "") -> Path:
             return path
     where = f"the package {package}" if package else f"this installation of perframe ({_PACKAGE})"
     raise FileNotFoundError(f"{'/'.join(parts)} is not shipped with {where}")
+
+
+def digest_of(*parts: bytes | str) -> str:
+    """A digest of the parts, one after the other, as 64 hexadecimal digits."""
+    state = blake2b(digest_size=32)
+    for part in parts:
+        state.update(part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part)
+    return state.hexdigest()
 
 
 def cache_folder() -> Path:

@@ -73,6 +73,18 @@ def test_a_report_tells_what_was_refused_and_why() -> None:
     ]
 
 
+def test_a_refusal_stands_where_a_later_pass_fuses_the_layer() -> None:
+    """The pass that refused does not match the layer in its next run, since it has an epilogue then."""
+    nodes = [
+        *(node("Transpose", "x", "t", perm=[1, 0]), node("MatMul", "w t", "m")),
+        *(node("Exp", "m", "y"), node("Relu", "t", "z")),
+    ]
+    model = pf.load(graph(nodes, {"x": [7, 6]}, {"w": random(5, 6)}, "y z"))
+    assert [layer.op for layer in model.layers if layer.epilogue] == ["MatMul"]
+    (refusal,) = report_of(model).refusals["fuse_transposes"]
+    assert "other layers read the result of 't' too" in refusal.reason
+
+
 @pytest.mark.parametrize("count", range(5))
 def test_passes_stop_after_a_number_of_changes(count: int) -> None:
     report = report_of(pf.load(picture(), stop_after=count))

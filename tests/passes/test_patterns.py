@@ -74,7 +74,7 @@ def test_a_rule_rewrites() -> None:
     [
         (model_of("Neg|x|a", "Neg|a|y"), "it makes an output"),
         (model_of("Neg|x|a", "Neg|a|b", "Add|a b|y"), "other layers read the result of 'a' too"),
-        (model_of("Neg|x|a", "Neg|a|b", "Exp|b|y", outputs="y a"), "other layers read the result of 'a' too"),
+        (model_of("Neg|x|a", "Neg|a|b", "Exp|b|y", outputs="y a"), "the model outputs the result of 'a' too"),
     ],
     ids=["a check", "another reader", "an output"],
 )

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from perframe.resources import cache_folder
-from perframe.safety.digests import digest_of
+from perframe.resources import cache_folder, digest_of
 from perframe.safety.private_files import make_private, problem_of, read_regular
 
 log = logging.getLogger("perframe")

@@ -30,8 +30,7 @@ from perframe.importers.reads import Array, Reads, stamp_of
 from perframe.ir import Model
 from perframe.ir.declaration import REGISTRY
 from perframe.ir.report import OptimizationReport
-from perframe.resources import cache_folder
-from perframe.safety.digests import digest_of
+from perframe.resources import cache_folder, digest_of
 from perframe.safety.private_files import make_private, problem_of
 from perframe.safety.records import dataclass
 from perframe.tensor import DataType

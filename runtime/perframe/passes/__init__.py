@@ -245,7 +245,7 @@ def prepare(model: Model, evaluate: Evaluate, backend_type: str, explain: bool =
                 runs.append(PassReport(number, name, changes, size, after, tuple(refusals)))
                 size = after
     if before is not None and size is not None:
-        prepared.report = OptimizationReport(before, size, tuple(_last_refusals(runs)))
+        prepared.report = OptimizationReport(before, size, _standing_refusals(runs, prepared))
     return prepared
 
 
@@ -294,7 +294,7 @@ def optimize(
     model.optimized = number != stop_after
     after = size if explain or size is before else measure(model, closing)
     origin, gone = ((), ()) if origins is None else origins.result()
-    model.report = OptimizationReport(before, after, tuple(_last_refusals(runs)), origin, gone)
+    model.report = OptimizationReport(before, after, _standing_refusals(runs, model), origin, gone)
     log.debug("%s: %s", model.name, model.report)
     return model.report
 
@@ -309,7 +309,19 @@ def _numbered(run: PassReport, runs: Sequence[PassReport]) -> int:
     return run.number + _changes(runs) if run.number else 0
 
 
-def _last_refusals(runs: Sequence[PassReport]) -> list[PassReport]:
-    """The runs, with the refusals of each pass's last run only: a later run may do what an earlier one refused."""
-    last = {(run.name, run.body): index for index, run in enumerate(runs)}
-    return [run if last[run.name, run.body] == index else replace(run, refusals=()) for index, run in enumerate(runs)]
+def _standing_refusals(runs: Sequence[PassReport], model: Model) -> tuple[PassReport, ...]:
+    """The runs, with the refusals that still hold: those of each pass's last run, and earlier ones of layers that are
+    left, if the pass has changed nothing since. It may not match them any more, as where an epilogue was fused.
+    """
+    left = {layer.name for layer in model.layers}
+    said: dict[tuple[str, str], set[str]] = {}  # layers by pass and body
+    made, changed = [], set()
+    for run in reversed(runs):
+        key = run.name, run.body
+        is_last, known = key not in said, said.setdefault(key, set())
+        stands = [one for one in run.refusals if is_last or (one.layer in left - known and key not in changed)]
+        known.update(one.layer for one in run.refusals)
+        if run.changes:
+            changed.add(key)
+        made.append(replace(run, refusals=tuple(stands)))
+    return tuple(reversed(made))

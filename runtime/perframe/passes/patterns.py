@@ -167,7 +167,8 @@ class Rules:
             if shared is None:
                 made = rewrite(model, root=layer, **names)
             else:
-                made = f"other layers read the result of {shared.name!r} too"
+                is_output = isinstance(shared, Layer) and shared.output is not None and shared.output.is_output
+                made = f"{'the model outputs' if is_output else 'other layers read'} the result of {shared.name!r} too"
             if isinstance(made, str):
                 refuse(layer, made)
             elif not isinstance(made, int):

@@ -24,8 +24,7 @@ from perframe.backends.cpu.compile import library
 from perframe.backends.cpu.compile.compilers import Compilation, compile_error, compilers
 from perframe.backends.kernel_files import Entry, kernel_folder, read, write
 from perframe.ir.sizes import arithmetic
-from perframe.resources import resource
-from perframe.safety.digests import digest_of
+from perframe.resources import digest_of, resource
 from perframe.tensor.locks import new_lock
 
 _lock = new_lock()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from perframe.backends.cpu.kernels.sizes import LANES, REGISTERS
 from perframe.backends.cpu.processor import LEVELS, architecture, has
-from perframe.safety.digests import digest_of
+from perframe.resources import digest_of
 
 log = logging.getLogger("perframe")
 

@@ -16,7 +16,7 @@ import moderngl
 
 from perframe.backends.kernel_files import kernel_folder, read, write
 from perframe.graphics.functions import get
-from perframe.safety.digests import digest_of
+from perframe.resources import digest_of
 
 _FORMAT_COUNT, _FORMATS, _LENGTH, _IS_LINKED = 0x87FE, 0x87FF, 0x8741, 0x8B82
 _NAMES = (0x1F00, 0x1F01, 0x1F02)  # vendor, renderer, version

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from perframe.backends.kernel_files import beside
 from perframe.errors import BackendError
-from perframe.resources import cache_folder
-from perframe.safety.digests import digest_of
+from perframe.resources import cache_folder, digest_of
 from perframe.safety.private_files import make_private, read_regular
 
 log = logging.getLogger("perframe")
