@@ -197,3 +197,8 @@ def test_no_input_and_no_attribute_hides_a_member_of_layers() -> None:
     for entry in registry().values():
         names = [*entry.inputs, *entry.attributes]
         assert len(set(names)) == len(names) and not members.intersection(names), entry.name
+
+
+def test_a_misspelled_layer_is_corrected() -> None:
+    with pytest.raises(pf.ModelError, match=r"there is no layer 'SoftMax': did you mean Softmax"):
+        pf.functional.apply("SoftMax", np.zeros(3, np.float32))

@@ -153,13 +153,17 @@ def test_an_attribute_is_a_parameter_of_the_text(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "an operator": ("def Drawn(x):\n    a = x + 1\n    return a // 2\n", 6, "FloorDiv"),
-    "a power": ("def Drawn(x):\n    return x ** 2\n", 5, "Pow"),
+    "an operator": ("def Drawn(x):\n    a = x + 1\n    return a // 2\n", 6, "FloorDiv of float: write floor(x / y)"),
+    "a power": ("def Drawn(x):\n    return x ** 2\n", 5, "Pow of float: write power(x, y)"),
     "an integer division": ("def Drawn(x):\n    return (x < 0) / 2\n", 5, "/"),
     "an unknown name": ("def Drawn(x):\n    return x + z\n", 5, "'z'"),
     "an unknown function": ("def Drawn(x):\n    return print(x)\n", 5, "print"),
     "a statement": ("def Drawn(x):\n    while x:\n        x = 1\n    return x\n", 5, "while"),
-    "an if": ("def Drawn(x):\n    y = x\n    if x > 0:\n        y = 1\n    return y\n", 6, "if"),
+    "an if": ("def Drawn(x):\n    y = x\n    if x > 0:\n        y = 1\n    return y\n", 6, "'if x > 0:': write where("),
+    "an if within": ("def Drawn(x):\n    return x if x > 0 else 0\n", 5, "write where("),
+    "an and": ("def Drawn(x):\n    return where(x > 0 and x < 1, x, 0)\n", 5, "write & or |"),
+    "Python's max": ("def Drawn(x):\n    return max(x, 0)\n", 5, "write maximum()"),
+    "NumPy's": ("def Drawn(x):\n    return np.tanh(x)\n", 5, "by their names alone"),
     "an attribute": ("def Drawn(x):\n    return x.real\n", 5, "x.real"),
     "a chain of comparisons": ("def Drawn(x):\n    return where(0 < x < 1, x, 0)\n", 5, "0 < x < 1"),
     "a where without a comparison": ("def Drawn(x):\n    return where(x, x, 0)\n", 5, "comparison"),

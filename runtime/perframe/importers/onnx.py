@@ -388,5 +388,6 @@ def _unknown(domain: str) -> str:
     if domain in ONNX_DOMAINS:
         return missing
     return (
-        f"{missing}: declare it by @pf.layers.layer(domain={domain!r}), and import that file before you load the model"
+        f"{missing}: declare it by @pf.layers.layer(domain={domain!r}), and import that file before you load the "
+        "model; the command line imports the entry points perframe.layers of installed packages"
     )

@@ -27,6 +27,7 @@ from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.sizes.size import is_symbolic, plain
 from perframe.ir.traits import FAMILIES_OF_NUMBERS, Drawn, Pointwise, Traits
 from perframe.safety.records import dataclass
+from perframe.safety.wording import did_you_mean
 from perframe.tensor import DataType
 from perframe.tensor.checks import too_large
 
@@ -376,8 +377,8 @@ def declaration(name: str) -> Declaration:
     """The declaration of an operator. Raises ModelError."""
     found = find_declaration(name)
     if found is None:
-        hint = ": import the file that declares it" if "::" in name else ""
-        raise ModelError(f"there is no layer {name!r}{hint}")
+        hint = did_you_mean(name, {*FILE_OF, *REGISTRY}).strip() or "import the file that declares it" * ("::" in name)
+        raise ModelError(f"there is no layer {name!r}{': ' * bool(hint)}{hint}")
     return found
 
 

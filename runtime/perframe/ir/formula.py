@@ -36,6 +36,16 @@ _OPERATORS: dict[type[ast.AST], str] = {
 _SHIFTS: dict[type[ast.AST], str] = {ast.LShift: "shift_left", ast.RShift: "shift_right"}
 _ON_BOOLS = {ast.BitAnd: ("&&", "and"), ast.BitOr: ("||", "or"), ast.BitXor: ("!=", "!="), ast.Invert: ("!", "not ")}
 
+_INSTEAD: dict[type[ast.AST], str] = {
+    **{ast.Pow: "power(x, y)", ast.Mod: "floor_mod(x, y)", ast.FloorDiv: "floor(x / y)", ast.Not: "~"},
+    **{
+        ast.If: "where(condition, yes, no)",
+        ast.IfExp: "where(condition, yes, no)",
+        ast.BoolOp: "& or |, in parentheses",
+    },
+}
+_MEANT = {"max": "maximum", "min": "minimum", "pow": "power", "round": "round_even", "float": "to_float"}
+
 
 @functools.cache
 def _top_function(path: str, first: int) -> ast.FunctionDef | None:
@@ -71,6 +81,14 @@ def name_in_text(function: Callable[..., Any]) -> str:
     """Return the name of a formula in text. Formulas of different modules may have one name, and meet in one kernel."""
     name, module = function.__name__, function.__module__
     return name if module.startswith("perframe.") else f"{name}_{zlib.crc32(module.encode()):08x}"
+
+
+def _instead(node: ast.AST) -> str:
+    """What to write in place of something that formulas do not know."""
+    if isinstance(node, ast.Call):
+        return ": call functions of perframe.ir.vocabulary, by their names alone"
+    node = node.op if isinstance(node, ast.UnaryOp) else node
+    return f": write {_INSTEAD[type(node)]}" if type(node) in _INSTEAD else ""
 
 
 class _Text:
@@ -138,7 +156,7 @@ class _Text:
             return f"({left} {_OPERATORS[type(node.ops[0])]} {right})", "bool"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             return self.call(node, node.func.id)
-        raise self.fail(node, f"does not know {ast.unparse(node)!r}")
+        raise self.fail(node, f"does not know {ast.unparse(node)!r}{_instead(node)}")
 
     def is_given(self, node: ast.expr) -> bool:
         """Whether a kernel has the value as a literal or as a parameter."""
@@ -153,7 +171,7 @@ class _Text:
         if kind == "bool" and type(op) in _ON_BOOLS:
             return _ON_BOOLS[type(op)][0 if self.glsl else 1]
         if type(op) not in _OPERATORS or kind == "bool":
-            raise self.fail(node, f"does not know {type(op).__name__} of {kind}")
+            raise self.fail(node, f"does not know {type(op).__name__} of {kind}{_instead(op)}")
         return _OPERATORS[type(op)]
 
     def call(self, node: ast.Call, name: str) -> tuple[str, Kind]:
@@ -177,7 +195,8 @@ class _Text:
             return f"{name}({', '.join(arguments)})", kind
         other = getattr(self.globals.get(name), "formula", None)
         if other is None:
-            raise self.fail(node, f"{name}() is neither in the vocabulary nor a formula")
+            meant = f": write {_MEANT[name]}()" if name in _MEANT else ""
+            raise self.fail(node, f"{name}() is neither in the vocabulary nor a formula{meant}")
         text, kind = translate(other, [kind] * len(arguments), self.language)
         self.needed[name] = text
         return f"{name_in_text(other)}({', '.join(arguments)})", kind
@@ -197,7 +216,9 @@ class _Text:
                 text, kind = self.expression(statement.value)
                 lines.append(f"return {text}")
             else:
-                raise self.fail(statement, f"does not know {ast.unparse(statement).splitlines()[0]!r}")
+                raise self.fail(
+                    statement, f"does not know {ast.unparse(statement).splitlines()[0]!r}{_instead(statement)}"
+                )
         arguments = self.tree.args.args + self.tree.args.kwonlyargs
         if self.glsl:
             signature = ", ".join(f"{self.names[a.arg]} {a.arg}" for a in arguments)
