@@ -83,7 +83,7 @@ def test_pictures_are_read_as_the_input_wants(tmp_path: Path) -> None:
     options = ("--scale", 255, "--mean", "127,126,125", "--std", 128)
     done = run(tmp_path / "net.onnx", tmp_path / "out.onnx", "--static", tmp_path, *options)
     assert done.exit_code == 0, done.output
-    assert "errors on 1 runs of calibration data" in done.output
+    assert "errors on 1 run of calibration data" in done.output
     small = pf.load(tmp_path / "out.onnx")
     np.testing.assert_allclose(small.constants["x/scale"], np.ptp(wanted) / 255, rtol=1e-5)
 

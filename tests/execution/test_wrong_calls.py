@@ -14,18 +14,22 @@ X = np.zeros((1, 3, 8, 8), np.float32)
 WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "an array for the backend": (lambda app: pf.run("painter", X, X), pf.InputError, "go into one dict by their names"),
     "a ctx on the CPU": (lambda app: pf.Worker("painter", ctx=3), pf.BackendError, "ctx must be a moderngl.Context"),
-    "two inputs": (lambda app: pf.Worker("painter").schedule(X, X), pf.InputError, r"1 input \(image\), and got 2$"),
+    "two inputs": (lambda app: pf.Worker("painter").schedule(X, X), pf.InputError, "takes 1 input, and got 2: image$"),
     "a state for an input": (
         lambda app: pf.Worker("voice", carry={"next": "state"}).schedule(X, X),
         pf.InputError,
-        "got 2; it carries 'state' itself",
+        "got 2: audio; it carries 'state' itself",
     ),
     "a text for a budget": (
         lambda app: app.schedule(pf.Worker("painter"), {"image": X}, budget_ms="2"),
         pf.InputError,
         "^budget_ms is a number of milliseconds of at least 0, not '2'",
     ),
-    "no output yet": (lambda app: pf.Worker("painter").peek_output(), pf.InputError, r"call schedule\(\) first"),
+    "no output yet": (
+        lambda app: pf.Worker("painter").peek_output(),
+        pf.InputError,
+        r"before the first schedule\(\): call it first",
+    ),
 }
 
 

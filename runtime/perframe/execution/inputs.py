@@ -105,8 +105,8 @@ class Inputs:
             if len(positional) > len(self.names):
                 few = [repr(name) for name in sorted(self._states)[:4]] + ["..."] * (len(self._states) > 4)
                 carried = f"; it carries {', '.join(few)} itself" if few else ""
-                takes = f"{counted(len(self.names), 'input')} ({', '.join(self.names)})"
-                raise InputError(f"{self._model} takes {takes}, and got {len(positional)}{carried}")
+                takes, names = counted(len(self.names), "input"), ", ".join(self.names) or "none"
+                raise InputError(f"{self._model} takes {takes}, and got {len(positional)}: {names}{carried}")
             given.update(zip(self.names, positional, strict=False))
         if keywords:
             given.update((self.value(name).name, value) for name, value in keywords.items())

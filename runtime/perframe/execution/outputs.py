@@ -61,7 +61,8 @@ class Outputs:
         """The outputs of the last run, by name. Raises InputError before one has ended."""
         if self._last is None:
             raise InputError(
-                f"{self._model} has no outputs yet: call schedule() first; a run with a budget ends some frames later"
+                f"{self._model} has no outputs before the first schedule(): call it first, and with a budget wait for "
+                "the run's end, some frames later"
             )
         return self._last
 
