@@ -65,7 +65,9 @@ def SplitToSequence(
 
 @layer(on_host=True)
 def Optional(x: PartialTensor | None = None, *, type: Any = None) -> PartialTensor:
-    return PartialTensor(x.dtype if x is not None else DataType.FLOAT32, kind="optional")
+    if x is None:
+        return PartialTensor(DataType.FLOAT32, kind="optional")
+    return PartialTensor(x.dtype, x.shape, kind="optional", element_kind=x.kind)
 
 
 @layer(on_host=True)
@@ -75,7 +77,7 @@ def OptionalHasElement(x: PartialTensor | None = None) -> PartialTensor:
 
 @layer(on_host=True)
 def OptionalGetElement(x: PartialTensor) -> PartialTensor:
-    return PartialTensor(x.dtype, x.shape, kind=x.element_kind)
+    return PartialTensor(x.dtype, x.shape, kind=x.element_kind if x.kind == "optional" else x.kind)
 
 
 @layer(on_host=True)
