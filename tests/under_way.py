@@ -1,4 +1,4 @@
-"""What earlier tests have begun and nobody waits for."""
+"""Jobs that earlier tests have left running."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from perframe.backends.cpu.threads import jobs
 
 
 def finish_jobs() -> None:
-    """Wait for the jobs that are under way: traces of plans ask for kernels, which a test that counts them would
-    count, too.
-    """
+    """Wait for these jobs. They trace plans, and ask for kernels, which a test that counts kernels would count."""
     for job in list(jobs._under_way):
         job.finish_within(60)

@@ -12,7 +12,7 @@ import perframe as pf
 
 X = np.zeros((1, 3, 8, 8), np.float32)
 WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
-    "an array for the backend": (lambda app: pf.run("painter", X, X), pf.InputError, "go into one dict by their names"),
+    "an array for the backend": (lambda app: pf.run("painter", X, X), pf.InputError, "several inputs go into one dict"),
     "a ctx on the CPU": (lambda app: pf.Worker("painter", ctx=3), pf.BackendError, "ctx must be a moderngl.Context"),
     "two inputs": (lambda app: pf.Worker("painter").schedule(X, X), pf.InputError, "takes 1 input, and got 2: image$"),
     "a state for an input": (

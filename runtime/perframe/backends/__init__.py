@@ -35,12 +35,11 @@ AUTO = "auto"  # the fastest backend here
 
 
 def backend_type(name: BackendName, ctx: GLContext | None = None) -> BackendType:
-    """The backend type of this name; for "auto" the fastest one in a context. Raises InputError."""
+    """The backend type of this name; for "auto" the fastest one in a context. Raises InputError for an unknown name,
+    and BackendError for a wrong context.
+    """
     if not isinstance(name, str):
-        raise InputError(
-            f"a backend is one of {', '.join(BackendType)}, {AUTO}, and got {type(name).__name__}: several inputs go "
-            "into one dict by their names"
-        )
+        raise InputError(f"a backend is one of {', '.join(BackendType)}, {AUTO}, and got {type(name).__name__}")
     if name == BackendType.CPU and ctx is not None:  # GPU backends check it themselves
         moderngl = sys.modules.get("moderngl")
         if moderngl is None or not isinstance(ctx, moderngl.Context):

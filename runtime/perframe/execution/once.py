@@ -32,6 +32,11 @@ def run(
     `inputs` maps names to arrays; for a model with one input it may be the array itself. `model` is a Model or anything
     that `load` takes. `weights`, `activations` and `cast` are those of a Worker.
     """
+    if not isinstance(backend, str):
+        raise InputError(
+            f"the third argument of pf.run is a backend, and got {type(backend).__name__}: several inputs go into one "
+            "dict by their names, as in {'x': array, 'y': array}"
+        )
     loaded = model if isinstance(model, Model) else load(model)
     with Worker(loaded, backend, ctx, strict, weights=weights, activations=activations, cast=cast) as worker:
         worker.schedule(by_name(loaded, inputs, "pf.run"))

@@ -37,25 +37,28 @@ _SHIFTS: dict[type[ast.AST], str] = {ast.LShift: "shift_left", ast.RShift: "shif
 _ON_BOOLS = {ast.BitAnd: ("&&", "and"), ast.BitOr: ("||", "or"), ast.BitXor: ("!=", "!="), ast.Invert: ("!", "not ")}
 
 _INSTEAD: dict[type[ast.AST], str] = {
-    **{ast.Pow: "power(x, y)", ast.Mod: "floor_mod(x, y)", ast.FloorDiv: "floor(x / y)", ast.Not: "~"},
-    **{
-        ast.If: "where(condition, yes, no)",
-        ast.IfExp: "where(condition, yes, no)",
-        ast.BoolOp: "& or |, in parentheses",
-    },
+    ast.Pow: "power(x, y)",
+    ast.Mod: "floor_mod(x, y)",
+    ast.FloorDiv: "floor(x / y)",
+    ast.Not: "~",
+    ast.BoolOp: "& or |, in parentheses",
+    ast.If: "where(condition, yes, no)",
+    ast.IfExp: "where(condition, yes, no)",
 }
 _MEANT = {"max": "maximum", "min": "minimum", "pow": "power", "round": "round_even", "float": "to_float"}
 
 
 @functools.cache
 def _top_function(path: str, first: int) -> ast.FunctionDef | None:
-    """The function that begins in this line of a file, if no other holds it: to parse the whole file takes longer."""
+    """The function that begins in this line of a file; None if it lies within another, or is not found. To parse the
+    whole file takes longer.
+    """
     lines = linecache.getlines(path)[first - 1 :]
     head = next((index for index, line in enumerate(lines) if line.startswith("def ")), len(lines))  # after decorators
     ends = (index for index in range(head + 1, len(lines)) if lines[index][0] not in " \t\r\n#)")
     try:
         (found,) = ast.parse("\n" * (first - 1) + "".join(lines[: next(ends, len(lines))])).body
-    except (SyntaxError, ValueError):  # it is indented, or no function of a file
+    except (SyntaxError, ValueError):
         return None
     return found if isinstance(found, ast.FunctionDef) else None
 

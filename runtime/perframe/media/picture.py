@@ -20,7 +20,7 @@ import numpy as np
 from perframe.errors import InputError
 from perframe.graphics.yuv import Pixels as Pixels
 from perframe.graphics.yuv import YuvFrame
-from perframe.safety.wording import channels_last
+from perframe.safety.wording import arranged_picture
 
 Size = tuple[int, int]
 
@@ -70,8 +70,9 @@ def is_name(given: object) -> bool:
 
 def is_size(given: object) -> bool:
     """Whether something is a width and a height in whole pixels."""
-    whole = isinstance(given, Sequence) and all(isinstance(side, Integral) and int(side) > 0 for side in given)
-    return whole and isinstance(given, Sequence) and len(given) == 2
+    if not isinstance(given, Sequence) or len(given) != 2:
+        return False
+    return all(isinstance(side, Integral) and int(side) > 0 for side in given)
 
 
 def covering(size: Size, enough: Size | None) -> Size:
@@ -233,7 +234,7 @@ def checked(pixels: Any, where: str) -> Pixels:
 
 def _advice(array: np.ndarray[Any, Any]) -> str:
     """How to make a picture, H x W x 3 of uint8, of an array that is nearly one."""
-    picture, said = channels_last(array)
+    picture, said = arranged_picture(array)
     if picture.ndim == 2:
         said = f"np.stack([{said}] * 3, -1)"
     elif picture.ndim == 3 and picture.shape[2] == 1:

@@ -1,4 +1,4 @@
-"""Parts of messages: numbers with their nouns, and names that were perhaps meant."""
+"""Parts of messages: numbers with their nouns, names that were perhaps meant, and expressions that arrange an array."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def did_you_mean(name: str, known: Iterable[str], compared: Callable[[str], str]
     return f"did you mean {' or '.join(close)}? " if close else ""
 
 
-def channels_last(array: Any) -> tuple[Any, str]:
+def arranged_picture(array: Any) -> tuple[Any, str]:
     """An array's view as height x width x channels, and the expression for it: `array.transpose(1, 2, 0)` for channels
     first, `array[0]` for a batch of one. Other arrays are returned unchanged, as `array`.
     """

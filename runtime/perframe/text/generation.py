@@ -80,7 +80,7 @@ def generate(
         raise InputError(f"stop is a text or several, not {stop!r}")
     worker, owned = _worker(source, backend, ctx)
     try:
-        names_of(worker.model)  # no tokenizer is missing where the model takes no tokens
+        names_of(worker.model)  # refuses a model without tokens before its tokenizer is looked for
         coder = _coder(tokenizer, source)
         tokens = _tokens(prompt, coder)
         return Generation(worker, owned, coder, tokens, choice, max_tokens, seed, stops, slice_size, budget_ms, inputs)

@@ -9,7 +9,7 @@ import numpy as np
 
 from perframe.backends import picture_sampler
 from perframe.errors import InputError
-from perframe.safety.wording import channels_last
+from perframe.safety.wording import arranged_picture
 from perframe.tensor import Array, DataType
 from perframe.textures.layout import BATCH, CHANNELS, HEIGHT, WIDTH, Dims, axes_of, shape_of
 from perframe.textures.parameters import drawing_params, filter_weights, is_filtered, rows_of, sampling_params
@@ -32,7 +32,7 @@ def as_picture(array: Array, is_target: bool = False) -> Array:
 
 def _advice(array: Array, is_target: bool) -> str:
     """How to make a picture of an array that is nearly one. A target stays the caller's memory."""
-    picture, said = channels_last(array)
+    picture, said = arranged_picture(array)
     if not picture.size or not (picture.ndim == 2 or (picture.ndim == 3 and picture.shape[2] <= 4)):
         return ""
     if picture.dtype not in _KINDS:

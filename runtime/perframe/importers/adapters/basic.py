@@ -94,7 +94,7 @@ def _softmax(node: Node) -> list[Node]:
 @adapter("Squeeze", "Unsqueeze", before=13)
 def _axes(node: Node) -> None:
     if node.op == "Squeeze" and not node.attributes.get("axes"):
-        node.attributes.pop("axes", None)  # an empty list was none: all axes of 1 go
+        node.attributes.pop("axes", None)  # an empty list means all axes of 1, as no list does
     to_input(node, "axes", 1)
 
 
