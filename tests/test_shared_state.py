@@ -31,6 +31,7 @@ REASONS = {
     "backends/cpu/compile/jit.py:_waits": CONTEXT,
     "backends/cpu/compile/jit.py:compiled": "a note for tests: only appended to",
     "backends/cpu/program/late_program.py:_preparing": "added and removed in one step, and copied before it is read",
+    "backends/cpu/program/huge_pages.py:_blocks": "a lock guards where the next part begins",
     "backends/cpu/threads/blas.py:_before": "under `_lock`",
     "backends/cpu/threads/blas.py:_inside": "under `_lock`",
     "backends/cpu/threads/blas.py:_lock": LOCK,

@@ -19,6 +19,7 @@ from perframe.backends.cpu.lowering.arm_features import byte_products
 from perframe.backends.cpu.lowering.gemm import SPLIT_FLOPS, Multiplication, finishing, padded
 from perframe.backends.cpu.lowering.lowering import float_array, step
 from perframe.backends.cpu.processor import architecture, has
+from perframe.backends.cpu.program import huge_pages
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Operand
@@ -88,7 +89,7 @@ def panels(matrices: Any, dtype: Any, convert: Callable[[Any], Any]) -> Any:
     *batch, depth, columns = matrices.shape
     each = GROUP // np.dtype(dtype).itemsize
     deep = _deep(depth * GROUP // each) * each // GROUP
-    packed = np.zeros((*batch, deep * padded(columns)), dtype)
+    packed = huge_pages.zeros((*batch, deep * padded(columns)), dtype)
     for first in range(0, columns, PANEL):
         part = convert(matrices[..., first : first + PANEL])
         count, width = part.shape[-1], padded(part.shape[-1])

@@ -14,6 +14,7 @@ from perframe.backends.cpu.compile import jit
 from perframe.backends.cpu.kernels.fields import GEMM, PACK, SCALE, WINDOW_Z
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS
 from perframe.backends.cpu.lowering.lowering import epilogue_limits, float_array, step, window_reach, window_words
+from perframe.backends.cpu.program import huge_pages
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Later, Operand
@@ -43,7 +44,7 @@ def padded(columns: int) -> int:
 def pack(matrix: NDArray[Any]) -> Floats:
     """Pack (..., depth, columns) into panels (depth, PANEL). The last panel has as many vectors as it needs."""
     *batch, depth, columns = matrix.shape
-    packed = np.zeros((*batch, depth * padded(columns)), np.float32)
+    packed = huge_pages.zeros((*batch, depth * padded(columns)), np.float32)
     if matrix.strides[-2] < matrix.strides[-1] and depth * columns >= LARGE:
         for index in np.ndindex(*batch):
             _pack_transposed(matrix[index], packed[index])

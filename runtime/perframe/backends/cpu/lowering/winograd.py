@@ -14,6 +14,7 @@ from perframe.backends.cpu.kernels.fields import WINOGRAD
 from perframe.backends.cpu.kernels.sizes import BLOCK, LANES, PANEL, ROWS, WORD_STEP
 from perframe.backends.cpu.lowering import gemm
 from perframe.backends.cpu.lowering.lowering import step
+from perframe.backends.cpu.program import huge_pages
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.cpu.threads.helpers import thread_count
 from perframe.backends.operand import Later, Operand, Scratch
@@ -63,7 +64,7 @@ def panels_of(form: Convolution) -> Later:
     channels, outputs = specialized(form.channels), specialized(form.outputs)
 
     def packed(weights: Any) -> Any:
-        panels = np.zeros((POINTS, channels * gemm.padded(outputs)), np.float32)
+        panels = huge_pages.zeros((POINTS, channels * gemm.padded(outputs)), np.float32)
         for first in range(0, outputs, PANEL):  # all at once would touch twice the memory
             part = weights[first : first + PANEL]
             width = gemm.padded(len(part))
