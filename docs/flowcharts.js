@@ -11,7 +11,7 @@ function element(name, attributes, text = "") {
 
 function drawFlowchart(lines) {
   const graph = new dagre.graphlib.Graph()
-  graph.setGraph({ nodesep: 8, edgesep: 12, ranksep: 36, marginx: 4, marginy: 4 })
+  graph.setGraph({ nodesep: 8, edgesep: 12, ranksep: 21, marginx: 4, marginy: 4 })
   for (const [begin, end] of lines) {
     for (const name of [begin, end]) graph.setNode(name, { label: name, width: 7.8 * name.length + 12, height: HIGH })
     graph.setEdge(begin, end, {})
