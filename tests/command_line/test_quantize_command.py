@@ -39,6 +39,7 @@ def run(*arguments: object) -> Any:
     return RUNNER.invoke(app, ["quantize", *map(str, arguments)])
 
 
+@pytest.mark.slow  # on a cold cache
 @pytest.mark.parametrize("kind", ["float16", "uint8", "int8", "int4"])
 def test_weights_alone(kind: str, path: Path, tmp_path: Path) -> None:
     out = tmp_path / "small.onnx"

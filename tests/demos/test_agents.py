@@ -88,6 +88,7 @@ def test_they_flee_from_the_hawk_and_keep_together(flock: Any, backend: str) -> 
     assert order() < 0.5
 
 
+@pytest.mark.slow  # on a cold cache
 def test_it_writes_a_picture(backend: str, gl_context: Any, tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "agents.png"
     argv = ["--headless", "--backend", backend, "--frames", "3", "--creatures", "60", "--save", str(out)]

@@ -318,6 +318,7 @@ def test_a_film_has_depth_in_each_picture(backend: str, gl_context: Any, tmp_pat
         assert sizes[:3] == [(160, 96), (96, 160), (97, 33)] and script.runs >= 3
 
 
+@pytest.mark.slow  # on a cold cache
 def test_an_open_model_may_answer_in_another_size(backend: str, gl_context: Any, tmp_path: Path) -> None:
     graph = pf.FunctionalGraph()
     image = graph.add_input("float32", (1, 3, "h", "w"), "image")

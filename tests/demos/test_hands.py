@@ -227,6 +227,7 @@ def test_the_hands_of_the_film_pass_the_ball_to_each_other() -> None:
     assert holders == [(False, False), (True, False), (False, False), (False, True)] * 2 + [(False, False)]
 
 
+@pytest.mark.slow  # on a cold cache
 def test_it_writes_a_picture_of_a_picture(backend: str, gl_context: Any, tmp_path: Path) -> None:
     Image.fromarray(part("film").HandFilm((480, 270))(1.0)).save(tmp_path / "seen.png")
     out = tmp_path / "hands.png"

@@ -177,6 +177,7 @@ def test_words_that_do_not_fit_move_down(gl_context: Any) -> None:
     page.release()
 
 
+@pytest.mark.slow  # on a cold cache
 def test_it_writes_a_picture(backend: str, gl_context: Any, tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "talk.png"
     argv = ["--headless", "--backend", backend, "--frames", "20", "--save", str(out)]

@@ -50,6 +50,7 @@ def suppressed(boxes: Any, scores: Any, most: float, least: float) -> list[int]:
     return kept
 
 
+@pytest.mark.slow  # on a cold cache
 def test_a_detector_from_pixels_to_faces(shared: Path, picture: Any, backend: str, backend_context: Any) -> None:
     """Pixels are normalised, and overlapping boxes left out, in the model: as NumPy does around onnxruntime."""
     path = shared / "models" / "ultraface_rfb_320.onnx"
