@@ -113,3 +113,14 @@ def test_absent_packages_are_told_by_the_extras_of_users(monkeypatch: pytest.Mon
     assert [(note.name, note.found, note.advice) for note in notes] == [
         ("extra sound", "not installed: no-sound, no-video", "pip install 'perframe[sound]'")
     ]
+
+
+@pytest.mark.parametrize(("setting", "said"), [("always [madvise] never\n", "madvise"), (None, None)])
+def test_huge_pages_are_told_where_the_system_has_them(
+    setting: str | None, said: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "enabled"
+    if setting is not None:
+        file.write_text(setting, encoding="ascii")
+    monkeypatch.setattr(doctor, "HUGE_PAGES", file)
+    assert doctor.try_backend("cpu").get("huge_pages") == said

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -23,6 +24,7 @@ from perframe.command_line.terminal import Console, console, say_json, table
 Facts = Mapping[str, Any]
 Status = Literal["ok", "note", "missing"]
 PROBE_SECONDS = 60
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")  # Linux: packed weights lie in them, unless "never"
 BACKEND_ADVICE = {
     "cpu": "pip install --force-reinstall numba llvmlite",
     "gpu_compute": "it needs OpenGL 4.3; a newer graphics driver may have it, and gpu_pixel works without it",
@@ -293,13 +295,17 @@ def try_backend(name: str) -> Facts:
     shape = pf.DynamicTensorShape((4,))
     values = [Value(value, pf.DataType.FLOAT32, shape) for value in ("x", "y")]
     model = pf.Model(values[:1], values[1:], [pf.Layer("Relu", "relu", ["x"], ["y"])], {})
-    found = pf.run(model, {"x": np.array([-2, -1, 1, 2], np.float32)}, backend=pf.BackendType(name), strict=True)["y"]
-    if found.tolist() != [0, 0, 1, 2]:
-        raise pf.BackendError(f"wrong result: Relu gave {found.tolist()} where [0, 0, 1, 2] is right")
+    y = pf.run(model, {"x": np.array([-2, -1, 1, 2], np.float32)}, backend=pf.BackendType(name), strict=True)["y"]
+    if y.tolist() != [0, 0, 1, 2]:
+        raise pf.BackendError(f"wrong result: Relu gave {y.tolist()} where [0, 0, 1, 2] is right")
     if name != "cpu":
         return {}
     extensions = np.show_config(mode="dicts")["SIMD Extensions"]
-    return {"threads": os.cpu_count(), "vector_extensions": [*extensions["baseline"], *extensions.get("found", ())]}
+    found = [*extensions["baseline"], *extensions.get("found", ())]
+    facts: dict[str, Any] = {"threads": os.cpu_count(), "vector_extensions": found}
+    if HUGE_PAGES.is_file():
+        facts["huge_pages"] = HUGE_PAGES.read_text(encoding="ascii").partition("[")[2].partition("]")[0]
+    return facts
 
 
 def _describe(context: Any) -> Facts:
