@@ -12,6 +12,7 @@ import pytest
 
 from perframe.backends.cpu.compile import library
 from perframe.command_line.commands import doctor
+from perframe.graphics import headless_context
 
 TRANSLATED = b"sysctl.proc_translated"
 
@@ -124,3 +125,10 @@ def test_huge_pages_are_told_where_the_system_has_them(
         file.write_text(setting, encoding="ascii")
     monkeypatch.setattr(doctor, "HUGE_PAGES", file)
     assert doctor.try_backend("cpu").get("huge_pages") == said
+
+
+def test_a_remedy_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(headless_context, "install_advice", lambda: "apt-get install gl")
+    check = doctor._headless("the driver here has OpenGL 2.1, and perframe needs 3.3: apt-get install gl; or use 'cpu'")
+    assert (check.status, check.advice) == ("missing", "apt-get install gl")
+    assert check.found == "the driver here has OpenGL 2.1, and perframe needs 3.3; or use 'cpu'"

@@ -186,6 +186,17 @@ def test_a_state_is_not_an_input_of_the_caller(backend: str) -> None:
         worker.state()
 
 
+def test_a_state_of_open_dims_has_no_value_before_the_first_run(backend: str) -> None:
+    graph = pf.FunctionalGraph("trails")
+    x, before = graph.add_input("float32", (1, "n"), "x"), graph.add_input("float32", (1, "n"), "before")
+    model = graph.compile(after=F.maximum(x, before * 0.5))
+    with pf.Worker(model, backend, carry={"after": "before"}) as worker:
+        with pytest.raises(pf.InputError, match=r"no value before the first run.* schedule a run, or begin with"):
+            worker.state()
+        worker.schedule(np.ones((1, 3), np.float32))
+        np.testing.assert_array_equal(worker.state().numpy(), np.ones((1, 3)))
+
+
 def test_a_shape_that_the_input_cannot_take_leaves_the_state(backend: str) -> None:
     graph = pf.FunctionalGraph()
     x, state = graph.add_input("float32", ("n",), "x"), graph.add_input("float32", (3,), "state")

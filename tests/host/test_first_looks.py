@@ -199,3 +199,16 @@ def test_a_screenshot_into_no_folder_names_the_folder(tmp_path: Path) -> None:
     with pf.App(surface=BlankSurface((8, 4))) as app:
         assert repr(app) == "App(8×4)"
     assert repr(app) == "App(released)"
+
+
+def test_a_loop_without_a_script_and_an_end_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    class Ends(BlankSurface):
+        @property
+        def should_close(self) -> bool:
+            return True
+
+    pf.App(surface=Ends((8, 8))).run(frames=2)
+    pf.App(surface=Ends((8, 8))).run(lambda: None)
+    assert "no script" not in caplog.text
+    pf.App(surface=Ends((8, 8))).run()
+    assert "this app has no script, and runs until quit() or Ctrl-C" in caplog.text

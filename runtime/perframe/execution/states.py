@@ -165,7 +165,12 @@ class States:
         self._settle()
         value = state.value
         if value is None:
-            value = self._zeros(state, {})
+            value = state.zeros({})
+        if value is None:
+            raise InputError(
+                f"{self._model.name}: the state {state.given} has no value before the first run, which tells its "
+                f"sizes: schedule a run, or begin with worker.reset({{{state.source!r}: array}})"
+            )
         if not isinstance(value, Tensor):
             value = Tensor(value)
             value.name = state.source

@@ -137,6 +137,10 @@ class App(TimeControls, TaskControls):
             self._quitting = False
             for script in scripts:
                 self.add(script)
+            if frames is None and not any(self._scripts):
+                log.warning(
+                    "this app has no script, and runs until quit() or Ctrl-C: pass a script to run(), or frames=N"
+                )
             for index in count() if frames is None else range(frames):
                 if self._quitting or self._released or self.surface.should_close:
                     break

@@ -233,7 +233,8 @@ def _headless(probed: Facts | str) -> Check:
     from perframe.graphics.headless_context import install_advice
 
     if isinstance(probed, str):
-        return Check("OpenGL, headless", "missing", probed, install_advice())
+        advice = install_advice()  # the error has it too
+        return Check("OpenGL, headless", "missing", probed.replace(f": {advice}", ""), advice)
     limits = {name: value for name, value in probed.items() if name.startswith("max_")}
     return Check("OpenGL, headless", "ok", _driver(probed), facts=limits)
 

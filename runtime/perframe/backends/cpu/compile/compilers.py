@@ -200,11 +200,14 @@ class Compilers:
         self.settle(min(SILENCE, STAY))
         if self._open and STAY > SILENCE:
             log.warning(
-                "waiting up to %d s for kernels that later runs need (%d left); press Ctrl-C to end now",
+                "waiting up to %d s for kernels that later runs need (%d left), once on this machine; `perframe warmup "
+                "MODEL` compiles them beforehand; press Ctrl-C to end now",
                 round(STAY - SILENCE),
                 len(self._open),
             )
             self.settle(STAY - SILENCE)
+            if self._open:
+                log.warning("%d kernels are not compiled yet: the next run continues with them", len(self._open))
 
     def _feed(self) -> None:
         """Start a process, and feed it with compilations until there are none for a while or the process fails."""
