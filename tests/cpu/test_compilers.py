@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -285,6 +286,7 @@ def test_where_no_thread_can_be_had_kernels_are_compiled_here(
 @pytest.mark.slow
 def test_progress_is_told(cache: Path, fresh: Compilers, monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
     monkeypatch.setattr(compilers, "NEWS", 0.0)
+    monkeypatch.setattr(compilers, "SILENCE", 0.0)
     monkeypatch.setattr("perframe.execution.inspected.kernel_progress", lambda: fresh.progress)
     with pf.Worker(load([node("Tanh", "x", "y")], {"x": [3]})) as worker:
         kernels = [jit.kernel(name) for name in ("pad", "resize", "gather")]
@@ -293,7 +295,8 @@ def test_progress_is_told(cache: Path, fresh: Compilers, monkeypatch: pytest.Mon
         fresh.settle(60)
         assert worker.ready and worker.progress == 1
     assert caplog.text.count("s, once on this machine: runs are slower until then") == 1
-    assert "kernels are compiled" in caplog.text
+    assert re.search(r"(\d) of (?!\1)\d kernels are compiled, about \d+ s to go", caplog.text)
+    assert re.search(r"(\d) of \1 kernels are compiled$", caplog.text, re.MULTILINE)
     with pytest.raises(pf.ClosedError):
         _ = worker.progress
 

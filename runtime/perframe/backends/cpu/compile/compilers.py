@@ -153,22 +153,24 @@ class Compilers:
         """Log that kernels are being compiled, and from time to time the progress."""
         now = monotonic()
         with self._changed:
+            # the slowest of some kernels tells how long the others will take: the first one may be small
+            few = not self._seconds or compiling.compiled < min(TELLING, compiling.requested - 1)
+            left = max(1, round(len(self._open) * self._seconds / max(1, self._feeders)))
+            estimate = "" if few or not self._open else f", about {left} s"
             if not self._is_told:
-                # the slowest of some kernels tells how long the others will take: the first one may be small
-                few = compiling.compiled < min(TELLING, compiling.requested - 1)
-                if few or not self._seconds or not self._open or compiling.seconds < SILENCE:
+                if not self._open or compiling.seconds < SILENCE:
                     return
                 self._is_told, self._told_at = True, now
-                left = max(1, round(len(self._open) * self._seconds / max(1, self._feeders)))
                 log.warning(
-                    "compiling %d kernels, about %d s, once on this machine: runs are slower until then; `perframe "
-                    "warmup MODEL` compiles them beforehand, and worker.progress reports progress",
+                    "compiling %d kernels%s, once on this machine: runs are slower until then; `perframe warmup MODEL` "
+                    "compiles them beforehand, and worker.progress reports progress",
                     self._asked,
-                    left,
+                    estimate,
                 )
             elif now - self._told_at > NEWS:
                 self._told_at = now
-                log.warning("%d of %d kernels are compiled", self._asked - len(self._open), self._asked)
+                done = self._asked - len(self._open)
+                log.warning("%d of %d kernels are compiled%s", done, self._asked, estimate and f"{estimate} to go")
 
     def hurry(self, compilation: Compilation) -> None:
         """Let a compilation be the next one that begins."""
