@@ -75,4 +75,5 @@ def test_help_is_whole_and_plain(name: str) -> None:
 
 def test_the_list_of_models_fits() -> None:
     said = CliRunner().invoke(app, ["models"]).output
+    assert "audio: float32 (1, 512), 16,000 samples a second in -1..1\n" in said
     assert "painter" in said and max(map(len, said.splitlines())) <= 80

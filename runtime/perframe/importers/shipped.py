@@ -13,11 +13,14 @@ from perframe.safety.wording import did_you_mean
 
 
 class Shipped(NamedTuple):
-    """A small model of the project's own: its name, its file within `assets`, and what it does."""
+    """A small model of the project's own: its name, its file within `assets`, what it does, and its first input's
+    values.
+    """
 
     name: str
     file: str
     purpose: str
+    values: str = ""
 
     @property
     def path(self) -> Path:
@@ -30,19 +33,19 @@ _SUFFIXES = (".onnx", ".perframe", ".sentis", ".tflite")  # of models
 _MOST_FILES = 2000  # in a folder, of which a name is compared with theirs
 _ALL = (
     Shipped("agents", "agents/agents.onnx", "steers creatures in a flock"),
-    Shipped("depth", "depth/depth.onnx", "estimates the depth of a drawn scene; RGB in 0..1"),
-    Shipped("digits", "digits/digits.onnx", "recognizes a handwritten digit; ink in 0..1"),
-    Shipped("faces", "faces/faces.onnx", "finds drawn faces and six points of each; RGB in -1..1"),
-    Shipped("landmarks", "hands/landmarks.onnx", "finds the 21 joints of a drawn hand in a crop; RGB in 0..1"),
+    Shipped("depth", "depth/depth.onnx", "estimates the depth of a drawn scene", "RGB in 0..1"),
+    Shipped("digits", "digits/digits.onnx", "recognizes a handwritten digit", "ink in 0..1"),
+    Shipped("faces", "faces/faces.onnx", "finds drawn faces and six points of each", "RGB in -1..1"),
+    Shipped("landmarks", "hands/landmarks.onnx", "finds the 21 joints of a drawn hand in a crop", "RGB in 0..1"),
     Shipped("languages", "languages/languages.perframe", "tells English, German, French and Spanish apart"),
     Shipped("life", "life/life.onnx", "grows cells into a butterfly, one step a run"),
     Shipped("neural", "neural/neural.onnx", "colors a marble, as a texture inside a shader"),
-    Shipped("painter", "painter/painter.onnx", "repaints a picture in oil; RGB in 0..1"),
-    Shipped("palms", "hands/palms.onnx", "finds the palms of drawn hands in a picture; RGB in 0..1"),
-    Shipped("segment", "segment/segment.onnx", "separates drawn people from the background; RGB in 0..1"),
+    Shipped("painter", "painter/painter.onnx", "repaints a picture in oil", "RGB in 0..1"),
+    Shipped("palms", "hands/palms.onnx", "finds the palms of drawn hands in a picture", "RGB in 0..1"),
+    Shipped("segment", "segment/segment.onnx", "separates drawn people from the background", "RGB in 0..1"),
     Shipped("talk", "talk/talk.onnx", "answers letter by letter, as a lighthouse keeper"),
-    Shipped("upscale", "upscale/upscale.onnx", "doubles the width and height of a rendered frame; RGB in 0..1"),
-    Shipped("voice", "listen/voice.onnx", "hears whether somebody speaks; 16,000 samples a second in -1..1"),
+    Shipped("upscale", "upscale/upscale.onnx", "doubles the width and height of a rendered frame", "RGB in 0..1"),
+    Shipped("voice", "listen/voice.onnx", "hears whether somebody speaks", "16,000 samples a second in -1..1"),
 )
 MODELS = {model.name: model for model in _ALL}
 

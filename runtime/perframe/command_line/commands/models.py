@@ -30,6 +30,7 @@ def shipped_models() -> list[dict[str, Any]]:
             {
                 "name": shipped.name,
                 "purpose": shipped.purpose,
+                "values": shipped.values,
                 "bytes": shipped.path.stat().st_size,
                 "license": LICENSE,
                 "inputs": {value.name: f"{value.dtype} {value.shape}" for value in model.inputs},
@@ -45,7 +46,9 @@ def show(models: Sequence[dict[str, Any]], console: Any) -> None:
     for model in models:
         size = f"{model['bytes'] / 1000:.0f} KB, {model['license']}"
         console.print(f"{model['name']}: {model['purpose']} ({size})", highlight=False, soft_wrap=True)
+        values = f", {model['values']}" if model["values"] else ""
         for kind in ("inputs", "outputs"):
             for name, what in model[kind].items():
-                console.print(f"  {kind[:-1]:<6} {name}: {what}", highlight=False, soft_wrap=True)
+                console.print(f"  {kind[:-1]:<6} {name}: {what}{values}", highlight=False, soft_wrap=True)
+                values = ""  # they are those of the first input
     console.print('\nUse a name instead of a file: pf.load("painter"), perframe inspect painter', soft_wrap=True)
