@@ -140,3 +140,10 @@ def test_a_shape_that_depends_on_an_input_is_not_known() -> None:
         worker.schedule({"x": np.ones((2, 4), np.float32), "n": np.array([4])})
         steps = {step.operator: step for step in worker.report()}
         assert steps["Concat"].inputs == (None, (2, 4)) and steps["Concat"].outputs == ((4, 4),)
+
+
+def test_a_table_without_times_says_how_to_measure_them() -> None:
+    with pf.Worker("digits") as worker:
+        worker.schedule(np.zeros((1, 1, 28, 28), np.float32))
+        assert repr(worker.report()).endswith("\nreport(repeats=5) measures the times")
+        assert "repeats" not in repr(worker.report(repeats=2))

@@ -63,8 +63,10 @@ class Steps(list[StepReport]):
         head = ("layer", "operator", "backend", "output", "time")
         rows = [head, *(self._row(step) for step in self)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join(line.rstrip() for line in lines)
+        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        if self and all(step.seconds is None for step in self):
+            lines.append("report(repeats=5) measures the times")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         return preformatted(repr(self))
