@@ -88,13 +88,14 @@ def test_a_given_picture_keeps_its_size(perframe: Command, tmp_path: Path) -> No
     assert status == 0 and "(1, 6, 8, 12)" in out and "open dims" not in err
 
 
-def test_check_does_not_judge_a_guess_that_fails(perframe: Command, tmp_path: Path) -> None:
+def test_check_does_not_judge_a_guess_that_fails(perframe: Command, gl_context: object, tmp_path: Path) -> None:
     graph = pf.FunctionalGraph()  # the sides must be multiples of 50: none of the usual ones is
     x = graph.add_input("float32", (1, 1, "height", "width"), "x")
     pf.save(graph.compile(y=F.reshape(x, (1, -1, 1100, 1100))), tmp_path / "odd.onnx")
-    status, out, _ = perframe("check", tmp_path / "odd.onnx", "--backend", "cpu")
-    assert status == 1
-    assert "cannot be judged without sizes" in out and "--dims height=" in out and "cannot run it" not in out
+    status, out, _ = perframe("check", tmp_path / "odd.onnx", "--backend", "cpu,gpu_pixel")
+    assert status == 1 and "cpu, gpu_pixel cannot be judged" in out
+    assert out.count("cannot be judged without sizes") == 1, "once, with all backends"
+    assert "--dims height=" in out and "cannot run it" not in out
     status, out, _ = perframe("check", tmp_path / "odd.onnx", "--backend", "cpu", "--json")
     assert json.loads(out)[0]["guess"]
     assert perframe("check", tmp_path / "odd.onnx", "--backend", "cpu", "--dims", "height=1100,width=1100")[0] == 0

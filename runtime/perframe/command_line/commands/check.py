@@ -150,12 +150,16 @@ def show(name: str, found: Sequence[BackendCheck], console: Console) -> None:
         sizes = (bytes_text(one.weights), bytes_text(one.workspace), seconds_text(one.first))
         backends.add_row(one.backend, "yes" if one.finite else Text("yes, to NaN or infinity", "yellow"), where, *sizes)
     console.print(Text(name, "bold"), backends, sep="\n")
+    verdicts: dict[str, list[str]] = {}  # and the backends with each
     for one in found:
         if one.error is not None:
             verdict = "cannot run it"
             if one.guess:
                 verdict = f"cannot be judged without sizes. These do not fit: {one.guess}. Set the right ones"
-            console.print(Text(f"{one.backend} {verdict}: {one.error}"))
+            verdicts.setdefault(f"{verdict}: {one.error}", []).append(one.backend)
+    for verdict, names in verdicts.items():
+        console.print(Text(f"{', '.join(names)} {verdict}"))
+    for one in found:
         for fallback in one.fallbacks:
             text = f"{one.backend}: {fallback.layer} ({fallback.operator}) runs on the CPU: {fallback.reason}"
             console.print(Text(f"{text}; {fallback.elements:,} elements cross over"))
