@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import perframe as pf
 from perframe.host import App, ManualClock, progress, watchdog
@@ -63,9 +65,9 @@ def compiling(monkeypatch: pytest.MonkeyPatch) -> KernelsCompiling:
 
 @pytest.mark.parametrize("shows", [True, False])
 def test_an_app_shows_in_its_window_that_kernels_compile(
-    shows: bool, compiling: KernelsCompiling, monkeypatch: pytest.MonkeyPatch
+    shows: bool, compiling: KernelsCompiling, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Not in what may be recorded, and not for a moment only."""
+    """Not in what may be recorded or is a screenshot, and not for a moment only."""
     surface = BlankSurface((200, 100))
     surface.shows_progress = shows  # type: ignore[attr-defined]
     with App(surface=surface, clock=ManualClock(1 / 60), stop_on_error=True) as app:
@@ -75,6 +77,9 @@ def test_an_app_shows_in_its_window_that_kernels_compile(
         compiling.end()
         app.loop_once()
         assert int((surface.read_pixels()[-1] == (70, 110, 200)).all(-1).sum()) == 50 * shows
+        app.add(lambda app: app.screenshot(tmp_path / "picture.png"))
+        app.loop_once()
+        assert surface.read_pixels().any() == shows and not np.asarray(Image.open(tmp_path / "picture.png")).any()
         compiling.compiled = 4
         app.loop_once()
         assert not surface.read_pixels().any()

@@ -168,10 +168,11 @@ class App(TimeControls, TaskControls):
             self._timeline.steps_once = False
             self._scripts.call("render", frame)
             if not self._released:  # by a script of this frame
-                self._compiling.show(self.surface)
                 self.failures.show(self.surface)
                 self._save_screenshots()
                 self._keep_last_picture()
+                if len(self.failures) == 0:  # they lie in the same place
+                    self._compiling.show(self.surface)  # in no screenshot
                 self.surface.swap()
         return frame
 
