@@ -14,6 +14,7 @@ import pytest
 
 import perframe as pf
 from perframe.backends.cpu.lowering import byte_product, gemm
+from perframe.backends.cpu.program import huge_pages
 from perframe.backends.cpu.program.huge_pages import BLOCK, LARGE, PAGE, SMALL, zeros
 
 HAS_HUGE_PAGES = hasattr(mmap, "MADV_HUGEPAGE")
@@ -80,6 +81,29 @@ def test_a_block_is_freed_with_its_last_part() -> None:
     gc.collect()
     assert block() is None
     assert not zeros((SMALL,), np.uint8).any()  # of another block
+
+
+@pytest.mark.skipif(not HAS_HUGE_PAGES, reason="only Linux has them")
+def test_the_first_page_serves_again_when_no_part_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = huge_pages._HugeBlocks()
+    monkeypatch.setattr(huge_pages, "_blocks", blocks)
+    places = set()
+    for value in range(1, 20):
+        made = [zeros((SMALL + 100 * at,), np.uint8) for at in range(5)]
+        assert not any(array.any() for array in made)
+        places.add(address(made[0]))
+        for array in made:
+            array[:] = value
+        del made, array
+        gc.collect()
+    assert len(places) == 1
+    held = zeros((PAGE,), np.uint8)  # more than the page: it goes with its parts
+    block = weakref.ref(owner(held))
+    more = zeros((SMALL,), np.uint8)
+    assert owner(more) is block() and blocks._kept is None
+    del held, more
+    gc.collect()
+    assert block() is None and not zeros((SMALL,), np.uint8).any()
 
 
 @pytest.mark.parametrize("missing", ["advice", "memory", "madvise"])

@@ -26,32 +26,42 @@ LINE = 64  # bytes of a cache line
 
 
 class _HugeBlocks:
-    """Hands out the parts of a block, one after the other. A block lives as long as its last part."""
+    """Hands out the parts of a block, one after the other. A block lives as long as its last part; one of which no more
+    than a page was used is kept for later parts, since a system takes long to clear a page.
+    """
 
     def __init__(self) -> None:
         self._lock = new_lock()
         self._last: weakref.ref[Array] | None = None
-        self._start = self._end = 0  # of what is free in the last block
+        self._kept: mmap.mmap | None = None  # the memory of the last block, if it is kept
+        self._first = self._start = 0  # where the block begins, and what is free of it
 
     def take(self, size: int) -> Array:
         """Return `size` bytes of zeros. Raises OSError without such memory."""
         with self._lock:
             block = None if self._last is None else self._last()
-            if block is None or self._start + size > self._end:
-                block, self._start = _new_block()
-                self._last, self._end = weakref.ref(block), self._start + BLOCK
-            start = self._start
+            if block is None and self._kept is not None:  # no part lives
+                block = np.frombuffer(self._kept, np.uint8)
+                block[self._first : self._start] = 0
+                self._last, self._start = weakref.ref(block), self._first
+            if block is None or self._start + size > self._first + BLOCK:
+                self._kept = _new_block()
+                block = np.frombuffer(self._kept, np.uint8)
+                self._last, self._first = weakref.ref(block), -block.__array_interface__["data"][0] % PAGE
+                self._start = self._first
+            begin = self._start
             self._start += -(-size // LINE) * LINE
-        return block[start : start + size]
+            if self._start > self._first + PAGE:
+                self._kept = None
+        return block[begin : begin + size]
 
 
-def _new_block() -> tuple[Array, int]:
-    """Return memory that holds a block of zeros, and where the block begins."""
+def _new_block() -> mmap.mmap:
+    """Return memory that holds a block of zeros, which may begin a huge page later."""
     memory = mmap.mmap(-1, BLOCK + PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # of a system that is built without huge pages: small ones serve as well
         memory.madvise(mmap.MADV_HUGEPAGE)
-    whole = np.frombuffer(memory, np.uint8)
-    return whole, -whole.__array_interface__["data"][0] % PAGE
+    return memory
 
 
 _blocks = _HugeBlocks()
