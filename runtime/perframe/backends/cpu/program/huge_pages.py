@@ -26,15 +26,15 @@ LINE = 64  # bytes of a cache line
 
 
 class _HugeBlocks:
-    """Hands out the parts of a block, one after the other. A block lives as long as its last part; one of which no more
-    than a page was used is kept for later parts, since a system takes long to clear a page.
+    """Hands out the parts of a block, one after the other. A block lives as long as its last part. If no more than a
+    page of it was used, its memory stays for later parts: the system takes long to clear a page.
     """
 
     def __init__(self) -> None:
         self._lock = new_lock()
         self._last: weakref.ref[Array] | None = None
         self._kept: mmap.mmap | None = None  # the memory of the last block, if it is kept
-        self._first = self._start = 0  # where the block begins, and what is free of it
+        self._first = self._start = 0  # offsets of the block, and of its free part
 
     def take(self, size: int) -> Array:
         """Return `size` bytes of zeros. Raises OSError without such memory."""
