@@ -294,7 +294,7 @@ def test_progress_is_told(cache: Path, fresh: Compilers, monkeypatch: pytest.Mon
         assert all(map(int, kernels))
         fresh.settle(60)
         assert worker.ready and worker.progress == 1
-    assert caplog.text.count("s, once on this machine: runs are slower until then") == 1
+    assert caplog.text.count(", once on this machine: runs are slower until then") == 1
     assert re.search(r"(\d) of (?!\1)\d kernels are compiled, about \d+ s to go", caplog.text)
     assert re.search(r"(\d) of \1 kernels are compiled$", caplog.text, re.MULTILINE)
     with pytest.raises(pf.ClosedError):

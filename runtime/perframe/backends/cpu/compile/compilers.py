@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from perframe.backends.kernel_files import Entry
 from perframe.errors import BackendError, InputError
+from perframe.safety.wording import counted
 from perframe.tensor.compilation import compiling
 from perframe.tensor.locks import new_lock
 
@@ -162,9 +163,9 @@ class Compilers:
                     return
                 self._is_told, self._told_at = True, now
                 log.warning(
-                    "compiling %d kernels%s, once on this machine: runs are slower until then; `perframe warmup MODEL` "
+                    "compiling %s%s, once on this machine: runs are slower until then; `perframe warmup MODEL` "
                     "compiles them beforehand, and worker.progress reports progress",
-                    self._asked,
+                    counted(self._asked, "kernel"),
                     estimate,
                 )
             elif now - self._told_at > NEWS:
@@ -209,7 +210,7 @@ class Compilers:
             )
             self.settle(STAY - SILENCE)
             if self._open:
-                log.warning("%d kernels are not compiled yet: the next run continues with them", len(self._open))
+                log.warning("the next run continues with %s", counted(len(self._open), "kernel"))
 
     def _feed(self) -> None:
         """Start a process, and feed it with compilations until there are none for a while or the process fails."""
