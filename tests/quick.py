@@ -1,9 +1,10 @@
 """`pytest --quick`: a part of the tests, the same every time, that covers each test function on each backend.
 
 Tests marked `slow` are left out. Of a function with many cases, each backend keeps one: the case with the smallest
-checksum, so that one more case changes the choice little. `@pytest.mark.quick(cases=n)` keeps n instead. A function
-that runs whole networks keeps one backend, the CPU where it has a case for it: a software driver compiles the shaders
-of a network for many seconds.
+checksum, so that one more case changes the choice little. `@pytest.mark.quick(cases=n)` keeps n instead. With 0 it
+leaves out a function that takes half a second or more, where others cover what it uses. A function that runs whole
+networks keeps one backend, the CPU where it has a case for it: a software driver compiles the shaders of a network for
+many seconds.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ def test_little_lies_at_the_top() -> None:
     assert len([path for path in PACKAGE.iterdir() if path.suffix == ".py" and path.stem != "__main__"]) <= MOST
 
 
+@pytest.mark.quick(cases=0)
 def test_each_class_has_a_name_of_its_own() -> None:
     """So that a name means one thing wherever it is read; classes within functions count, too."""
     trees = (ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py"))  # one at a time

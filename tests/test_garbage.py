@@ -6,6 +6,8 @@ import gc
 import threading
 import weakref
 
+import pytest
+
 from garbage import collect_garbage
 
 
@@ -28,6 +30,7 @@ class Slow(Ring):
         self.may_end.wait(10)
 
 
+@pytest.mark.quick(cases=0)
 def test_another_threads_collection() -> None:
     """Python's own call returns 0 at once, and what that collection has found lives for a while."""
     began, may_end = threading.Event(), threading.Event()

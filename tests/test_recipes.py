@@ -69,6 +69,7 @@ def test_the_layers_of_the_page_pass_their_tests(folder: Path, gl_context: objec
     assert "passed" in said and "skipped" not in said
 
 
+@pytest.mark.quick(cases=0)
 def test_every_core_may_help_with_the_kernel(folder: Path) -> None:
     """The page's kernel is compiled, splits its rows, and gives NumPy's values."""
     write_model(folder / "blur.onnx")
@@ -96,6 +97,7 @@ def install(folder: Path, entry_points: str) -> None:
     (info / "entry_points.txt").write_text(entry_points)
 
 
+@pytest.mark.quick(cases=0)
 def test_an_installed_package_is_found_by_its_entry_point(folder: Path) -> None:
     write_model(folder / "blur.onnx")
     install(folder, "[perframe.layers]\nedge_blur = mine.layers.edge_blur\n")
@@ -158,12 +160,14 @@ def test_a_mistake_in_lower_is_named(
     assert "layer 'blur' (my.domain::EdgeBlur) cannot be planned" in said and message in said
 
 
+@pytest.mark.quick(cases=0)
 def test_the_fusion_of_the_page_passes_its_tests(tmp_path: Path) -> None:
     assert write_files(FUSION, tmp_path) == 2
     said = run_in(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_fuse_negation.py")
     assert "2 passed" in said
 
 
+@pytest.mark.quick(cases=0)
 def test_the_command_line_shows_refusals_of_an_installed_fusion(tmp_path: Path) -> None:
     page = FUSION.read_text(encoding="utf-8")
     (points,), (shown,) = (re.findall(rf"^```{kind}\n(.*?)^```$", page, re.M | re.S) for kind in ("toml", "console"))

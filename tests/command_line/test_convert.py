@@ -61,6 +61,7 @@ def test_options_reach_the_conversion(perframe: Command, folder: Path) -> None: 
     assert request["folder"] == str(folder) and request["values"] is None
 
 
+@pytest.mark.quick(cases=0)
 def test_verification_decides_the_exit_status(
     perframe: Command,  # noqa: F811
     folder: Path,

@@ -150,6 +150,7 @@ def test_outputs_of_pictures_can_be_written(tmp_path: Path) -> None:
     assert np.load(tmp_path / "out" / "a.npz")["file"].shape == ()
 
 
+@pytest.mark.quick(cases=0)
 def test_inputs_of_every_name_can_be_timed(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names = ["file", "../x", "perframe names"]

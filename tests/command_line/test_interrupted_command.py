@@ -28,6 +28,7 @@ except SystemExit as end:
 """
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize(
     ("error", "said"), [("KeyboardInterrupt", "interrupted\nstatus 130\n"), ("InputError('x')", "error: x\nstatus 1\n")]
 )

@@ -78,6 +78,7 @@ def test_a_worker_writes_the_file(fake: Fake, program: Path, tmp_path: Path) -> 
     np.testing.assert_array_equal(pf.run(made.target, {"x": np.array([1, -1, 2], np.float32)})["y"], [1, 0, 2])
 
 
+@pytest.mark.quick(cases=0)
 def test_verification_compares(fake: Fake, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = pf.convert(program, tmp_path / "made.onnx", python=fake("write()"), verify=True)
     assert made.agrees and made.errors[0].apart == 0
@@ -89,6 +90,7 @@ def test_verification_compares(fake: Fake, program: Path, tmp_path: Path, monkey
     assert not pf.convert(program, tmp_path / "made.onnx", python=fake("write()"), verify=True).agrees
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize(
     ("code", "said"),
     [

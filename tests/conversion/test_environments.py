@@ -128,6 +128,7 @@ def test_a_failure_shows_the_last_lines() -> None:
         run_child(["/no/such/program"], 5, {})
 
 
+@pytest.mark.quick(cases=0)
 def test_a_child_without_end() -> None:
     begin = time.monotonic()
     with pytest.raises(ChildError, match=r"longer than 0\.5 s(.|\n)*here"):
@@ -135,6 +136,7 @@ def test_a_child_without_end() -> None:
     assert time.monotonic() - begin < 10
 
 
+@pytest.mark.quick(cases=0)
 def test_endless_output_is_not_kept() -> None:
     with pytest.raises(ChildError, match="longer than 1 s") as error:
         child("while True: print('x' * 100_000)", seconds=1)

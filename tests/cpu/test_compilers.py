@@ -125,6 +125,7 @@ def test_an_error_names_the_kernel(
             np.array([jit.kernel("elementwise", "nonsense = = 1")], np.int64)
 
 
+@pytest.mark.quick(cases=0)
 def test_an_error_reaches_the_reader(cache: Path, fresh: Compilers, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = jit.kernel.__wrapped__
     monkeypatch.setattr(jit, "kernel", lambda name, text="": asked(name, text and "nonsense = = 1"))

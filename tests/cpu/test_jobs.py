@@ -174,6 +174,7 @@ def compiled(name: str) -> int:
     return len(jit.compiled) - before
 
 
+@pytest.mark.quick(cases=0)
 def test_a_kernel_is_compiled_once_and_kept(cache: Path) -> None:
     assert compiled("walk") == 1
     assert compiled("walk") == 0

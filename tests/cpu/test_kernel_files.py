@@ -110,6 +110,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
     kernel_files.prune(tmp_path / "nowhere")
 
 
+@pytest.mark.quick(cases=0)
 def test_use_is_noted_once_a_day(folder: Path) -> None:
     assert compiled("pad") == 1
     (path,) = folder.iterdir()

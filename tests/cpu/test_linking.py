@@ -15,6 +15,7 @@ def text(formula: str, dtype: str = "float32 float") -> str:
     return head + body
 
 
+@pytest.mark.quick(cases=0)
 def test_a_kernel_is_compiled_once_for_all_formulas_and_dtypes() -> None:
     compiler.compile_library("elementwise", text("x0 + x1"))
     before = compiler._lowered_once.cache_info().misses

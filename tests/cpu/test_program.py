@@ -193,6 +193,7 @@ def test_threads_are_capped_by_the_environment(monkeypatch: pytest.MonkeyPatch) 
             count()
 
 
+@pytest.mark.quick(cases=0)
 def test_idle_helpers_sleep(team: helpers.Team) -> None:
     chain = Chain(2, 10, 1)
     for _ in range(50):

@@ -58,6 +58,7 @@ def test_objects_of_other_machines(target: str, kernels: tuple[str, ...]) -> Non
     assert {each.kernel: each.problems() for each in emitted} == {name: [] for name in kernels}
 
 
+@pytest.mark.quick(cases=0)
 def test_what_stands_against_an_object_is_found() -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()

@@ -241,6 +241,7 @@ def test_what_is_not_understood_ends_with_2(argv: list[str], capsys: Any) -> Non
     assert ended.value.code == 2 and argv[0] in capsys.readouterr().err
 
 
+@pytest.mark.quick(cases=0)
 def test_the_lamp_follows_the_mouse_and_nothing_is_read_back(
     backend: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,6 +303,7 @@ def test_a_picture_of_odd_sides_is_shown(backend: str, gl_context: Any, tmp_path
     assert (drawn[:60, 400:] < 24).all() and drawn[120:600, 400:].std() > 10  # a band above, and the picture
 
 
+@pytest.mark.quick(cases=0)
 def test_a_film_has_depth_in_each_picture(backend: str, gl_context: Any, tmp_path: Path) -> None:
     """One run for each picture, whatever its size."""
     for index, size in enumerate([(160, 96), (96, 160), (97, 33)]):

@@ -80,6 +80,7 @@ def test_the_mouse_writes(backend: str, gl_context: Any) -> None:
         assert not script.pen.ink.any()
 
 
+@pytest.mark.quick(cases=0)
 def test_it_writes_a_picture(backend: str, gl_context: Any, tmp_path: Path) -> None:
     out = tmp_path / "digits.png"
     assert load_demo("digits")(["--headless", "--backend", backend, "--frames", "39", "--save", str(out)]) == 0

@@ -143,6 +143,7 @@ def test_faces_lie_over_the_picture_in_which_they_were_found(gl_context: Any) ->
         assert len(script.shown.faces) >= 6 and len({run.source.index for run in runs.values()}) == 3
 
 
+@pytest.mark.quick(cases=0)
 def test_it_writes_a_picture_of_a_picture(backend: str, gl_context: Any, tmp_path: Path) -> None:
     Image.fromarray(part("party").Party((480, 270))(1.0)).save(tmp_path / "party.png")
     out = tmp_path / "faces.png"

@@ -101,6 +101,7 @@ def test_other_shapes_are_refused(
         readers[kind]()
 
 
+@pytest.mark.quick(cases=0)
 def test_files_of_other_demos_are_refused(tmp_path: Path, capsys: Any) -> None:
     digits = resource("assets", "digits", "digits.onnx")
     argv = ["--headless", "--backend", "cpu", "--frames", "2", "--save", str(tmp_path / "hands.png")]

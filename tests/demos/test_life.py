@@ -102,6 +102,7 @@ def test_the_mouse_wounds_and_plants(backend: str, gl_context: Any) -> None:
         assert alpha()[18:23, 77:].max() > 0.1
 
 
+@pytest.mark.quick(cases=0)
 def test_it_writes_a_picture(backend: str, gl_context: Any, tmp_path: Path, capsys: Any) -> None:
     argv = ["--headless", "--backend", backend, "--frames", "10", "--steps", "1", "--save", str(tmp_path / "life.png")]
     assert load_demo("life")(argv) == 0

@@ -97,6 +97,7 @@ def test_files_of_others_hear_who_speaks(name: str, shared: Path) -> None:
     assert found[there].mean() > 0.8 and found[~there].mean() < 0.25
 
 
+@pytest.mark.quick(cases=0)
 def test_it_lights_up_while_somebody_speaks_and_pauses(gl_context: Any) -> None:
     stage = part("stage", "common").Stage
     options = Namespace(model=None, source=None, at=0.0, mute=False)
@@ -120,6 +121,7 @@ def test_it_lights_up_while_somebody_speaks_and_pauses(gl_context: Any) -> None:
         assert script.sound.heard == before
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("source", ["microphone", None])
 def test_it_hears_a_microphone_and_plays_a_file(source: str | None, gl_context: Any, monkeypatch: Any) -> None:
     evening = part("voices").evening()[0]
@@ -154,6 +156,7 @@ def test_without_a_speaker_it_says_so(monkeypatch: Any, caplog: Any) -> None:
     assert "nothing is played: the speaker needs sounddevice: pip install 'perframe[sound]'" in caplog.text
 
 
+@pytest.mark.quick(cases=0)
 def test_it_writes_a_picture(backend: str, gl_context: Any, tmp_path: Path) -> None:
     out = tmp_path / "listen.png"
     argv = ["--headless", "--backend", backend, "--frames", "20", "--at", "0.5", "--save", str(out)]

@@ -100,6 +100,7 @@ def test_the_line_is_dragged_and_the_wheel_zooms(backend: str, gl_context: Any) 
         np.testing.assert_array_equal(picture(app), dragged)
 
 
+@pytest.mark.quick(cases=0)
 def test_it_writes_a_picture(gl_context: Any, tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "neural.png"
     assert load_demo("neural")(["--headless", "--backend", "cpu", "--frames", "2", "--save", str(out)]) == 0

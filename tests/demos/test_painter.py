@@ -118,6 +118,7 @@ def test_the_network_takes_any_size(sides: tuple[int, int], backend: str) -> Non
     np.testing.assert_array_equal(painted, whole[..., : sides[0], : sides[1]])
 
 
+@pytest.mark.quick(cases=0)
 def test_without_opengl_it_looks_the_same(
     painter: Main, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -139,6 +140,7 @@ def test_without_opengl_it_looks_the_same(
     assert "--backend gpu_pixel needs OpenGL" in capsys.readouterr().err
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems always have a display")
 def test_without_a_display_it_says_so_and_writes_a_picture(painter: Main, tmp_path: Path, capsys: Any) -> None:
     assert painter(["--backend", "cpu", "--size", PAINTED_SIZE, "--frames", "1"]) == 0

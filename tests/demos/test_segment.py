@@ -78,6 +78,7 @@ def test_a_wrong_background_says_what_it_takes() -> None:
         part("view").background("blurr")
 
 
+@pytest.mark.quick(cases=0)
 def test_the_background_is_a_picture_a_blur_or_a_colour(
     backend: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +120,7 @@ def test_the_background_is_a_picture_a_blur_or_a_colour(
         assert script.ground == "picture" and np.abs(picture[corner] - blur[corner]).mean() > 20
 
 
+@pytest.mark.quick(cases=0)
 def test_it_writes_a_picture(backend: str, gl_context: Any, tmp_path: Path) -> None:
     out = tmp_path / "segment.png"
     argv = ["--headless", "--backend", backend, "--frames", "4", "--background", "00c000", "--save", str(out)]

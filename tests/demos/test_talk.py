@@ -58,6 +58,7 @@ def likeliest(letters: Any, prompt: str) -> str:
         text += letters.decode(tokens)
 
 
+@pytest.mark.quick(cases=0)
 def test_the_likeliest_answer_is_onnxruntimes(keeper: Any) -> None:
     for weather, sign, question in (("fog", "≈", "how is the sea?"), ("storm", "⚡", "who are you?")):
         wanted = likeliest(keeper.letters, f"{sign}you: {question}\nkeeper:")

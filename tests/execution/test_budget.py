@@ -96,6 +96,7 @@ def test_some_rows_of_a_layer_run(
     assert any(row for row, _ in ran) or rows > (1 if backend == "cpu" else 2)
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("gl_backend", ["gpu_compute", "gpu_pixel"])
 def test_nothing_waits_for_a_gpu(gl_backend: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the first run the GPU's clock tells what layers take, when it is done."""

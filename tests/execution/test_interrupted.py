@@ -117,6 +117,7 @@ assert status == 7, status
 """
 
 
+@pytest.mark.quick(cases=0)
 @CANNOT_FORK
 def test_a_run_under_way_ends_in_a_forked_child() -> None:
     run_fresh(FORK)

@@ -141,6 +141,7 @@ def test_the_oldest_plans_go_first(backend: str, plain: Any) -> None:
             check(second, weights, 101)
 
 
+@pytest.mark.quick(cases=0)
 def test_what_readbacks_keep_goes_before_plans(backend: str) -> None:
     model, weights = dense(size=512)
     with pf.Worker(model, backend) as worker:
@@ -209,6 +210,7 @@ def test_steady_frames_never_ask_the_ledger(backend: str, plain: Any, monkeypatc
             worker.schedule(x).peek_output().numpy()
 
 
+@pytest.mark.quick(cases=0)
 def test_a_resized_program_fails_as_a_whole(backend: str, plain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A template's program gets other sizes in place: all of its storages grow, or none."""
     monkeypatch.setenv("PERFRAME_FOLLOW", "1")
@@ -248,6 +250,7 @@ def appended(worker: pf.Worker, count: int) -> int:
     return count
 
 
+@pytest.mark.quick(cases=0)
 def test_a_state_grows_up_to_the_limit(backend: str, recall: pf.Model) -> None:
     """Its room doubles while that fits. The state that does not fit any more keeps its values."""
     with pf.Worker(recall, backend, carry={"rows": "past"}) as worker:

@@ -92,6 +92,7 @@ def test_each_run_appends_without_deciding(writing: Writing, backend: str, decid
     assert len(decided) <= (0 if backend == "cpu" else 6)  # on a GPU, each fourth number of rows has its own template
 
 
+@pytest.mark.quick(cases=0)
 def test_few_sizes_are_planned(writing: Writing) -> None:
     """Kernels that ask for multiples of four, and shares of small sizes, need a few templates, and no plan each."""
     part = writing.worker._own.parts.only_part
@@ -118,6 +119,7 @@ def test_it_begins_again(writing: Writing) -> None:
         writing.check()
 
 
+@pytest.mark.quick(cases=0)
 def test_more_rows_than_allowed_leave_the_state(writing: Writing) -> None:
     while writing.past.shape[1] < ROOM:
         writing.add()

@@ -161,6 +161,7 @@ def test_a_failed_brief_run_raises_when_its_values_are_read(monkeypatch: pytest.
         np.testing.assert_array_equal(after.schedule(good).peek_output().download_to_array(), [-3, -3])
 
 
+@pytest.mark.quick(cases=0)
 def test_an_idle_worker_uses_no_cpu(total: pf.Model) -> None:
     x = np.ones(MEGABYTE, np.float32)
     with pf.Worker(total) as worker:

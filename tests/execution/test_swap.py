@@ -41,6 +41,7 @@ def test_runs_go_on_until_the_exchange(worker: pf.Worker, results: Callable[[int
     np.testing.assert_array_equal(output(worker), new)
 
 
+@pytest.mark.quick(cases=0)
 def test_the_first_run_after_it_makes_no_plan(
     worker: pf.Worker, results: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,6 +53,7 @@ def test_the_first_run_after_it_makes_no_plan(
     assert part.latest_plan is made
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("lends", [False, True])
 def test_weights_go_up_in_pieces(
     worker: pf.Worker, results: Callable[[int], Any], backend: str, monkeypatch: pytest.MonkeyPatch, lends: bool
@@ -83,6 +85,7 @@ def test_weights_go_up_in_pieces(
     settled(worker)
 
 
+@pytest.mark.quick(cases=0)
 def test_steps_of_new_programs_run_a_little_before(
     worker: pf.Worker, results: Callable[[int], Any], backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +137,7 @@ def test_outputs_stay_until_the_first_run_of_the_new_model(worker: pf.Worker, re
     np.testing.assert_array_equal(output(worker), results(2))
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("budget_ms", [None, 0.0])
 def test_a_run_in_steps_ends_before_the_exchange(
     worker: pf.Worker, results: Callable[[int], Any], budget_ms: float | None
@@ -186,6 +190,7 @@ def test_in_an_app(backend: str, backend_context: Any, results: Callable[[int], 
         script.worker.release()
 
 
+@pytest.mark.quick(cases=0)
 def test_in_a_program_of_asyncio(worker: pf.Worker, results: Callable[[int], Any], tmp_path: Path) -> None:
     pf.save(model(2), tmp_path / "new.onnx")
 
@@ -338,6 +343,7 @@ def test_a_dropped_worker_ends_its_swap(backend: str, backend_context: Any) -> N
         swap.result()
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.usefixtures("thawed")
 def test_no_frame_searches_the_new_plan_for_garbage(worker: pf.Worker, results: Callable[[int], Any]) -> None:
     output(worker)

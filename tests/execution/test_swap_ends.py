@@ -126,6 +126,7 @@ def linked(self: Any, program: Any) -> Any:
     return True
 
 
+@pytest.mark.quick(cases=0)
 def test_an_error_of_the_driver(
     worker: pf.Worker, results: Callable[[int], Any], backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ def add_one(source: Any, target: Any) -> None:
         target[i] = source[i] + 1
 
 
+@pytest.mark.quick(cases=0)
 def test_a_job_between_two_workers(double: pf.Model) -> None:
     gate = Gate()
     with pf.Worker(double) as first, pf.Worker(double) as second:

@@ -115,6 +115,7 @@ def test_the_cases_cover_all_kinds_that_are_written() -> None:
     assert kinds().keys() - written == {*UNITYS, *TESTED_BELOW}
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("optimize", [True, False])
 @pytest.mark.parametrize(
     "name",

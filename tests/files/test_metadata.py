@@ -30,6 +30,7 @@ def proto() -> onnx.ModelProto:
     return made
 
 
+@pytest.mark.quick(cases=0)
 def test_they_stay_through_every_file(proto: onnx.ModelProto, tmp_path: Path) -> None:
     model = pf.load(proto)
     assert model.metadata == METADATA

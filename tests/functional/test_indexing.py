@@ -51,6 +51,7 @@ def views(draw: Any) -> tuple[Array, Any]:
     return counted(shape), draw(basic_indices(shape, allow_newaxis=True, max_dims=6))
 
 
+@pytest.mark.quick(cases=0)
 @settings(deadline=None, max_examples=100)
 @given(views(), st.booleans())
 def test_numbers_slices_and_new_dims(case: tuple[Array, Any], fixed: bool) -> None:
@@ -75,6 +76,7 @@ def selections(draw: Any) -> tuple[Array, tuple[Any, ...]]:
     return counted(shape), tuple(index)
 
 
+@pytest.mark.quick(cases=0)
 @settings(deadline=None, max_examples=100)
 @given(selections())
 def test_arrays_of_integers(case: tuple[Array, tuple[Any, ...]]) -> None:

@@ -140,6 +140,7 @@ def test_halves_are_compared_as_halves() -> None:
     assert not difference({"y": np.array([np.inf, 2], np.float32)}, {"y": np.array([7e4, 2], np.float32)}, rounded=True)
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("where", ["gpu_compute", "gpu_pixel"])
 def test_cases_run_with_halves(where: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from fuzz.graphs import graphs

@@ -31,6 +31,7 @@ def test_random_graphs_give_what_onnxruntime_gives(backend: str) -> None:
     assert report.counts == {"ok": COUNT}, report.failures
 
 
+@pytest.mark.quick(cases=0)
 def test_a_graph_is_its_number() -> None:
     for number in range(40):
         one, other = random_graph(5, number), random_graph(5, number)

@@ -84,6 +84,7 @@ def test_a_worker_of_its_own_leaves_the_callers_context_current(where: str, anot
     assert buffer.read() == b"the application's own"
 
 
+@pytest.mark.quick(cases=0)
 def test_a_worker_of_its_own_leaves_none_current_where_none_was() -> None:
     """A window that is opened later could not make its context current beside it."""
     code = (

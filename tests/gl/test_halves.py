@@ -259,6 +259,7 @@ def test_whole_numbers_and_truth_stay_exact(where: str, gl_context: Any) -> None
     np.testing.assert_array_equal(found, (-x * x).T)
 
 
+@pytest.mark.quick(cases=0)
 def test_comparison_with_float32_names_the_errors(where: str, gl_context: Any) -> None:
     found = pf.compare(network(), {"x": X}, where, gl_context, **BOTH)
     errors = {one.output: one.relative for one in found}

@@ -46,6 +46,7 @@ def test_sizes_around_texels_and_rows(size: int, where: str, gl_context: Any) ->
     np.testing.assert_array_equal(outputs["y"], 2 * np.concatenate([x, x[::-1]]))
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("size", [65535 * 64 - 1, 65535 * 64 + 1, 5_000_003])
 def test_more_than_one_dimension_of_groups(size: int, where: str, gl_context: Any) -> None:
     model = graph([("Add", ["x", "one"], ["y"])], {"x": ("n",)}, constants={"one": np.float32(1)})
@@ -102,6 +103,7 @@ def test_whole_numbers_come_back_as_declared(dtype: Any, where: str, gl_context:
     np.testing.assert_array_equal(y, x.T)
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("size", [1023, 1025, 5000, 1_100_000])
 def test_long_rows(rows: int, size: int, where: str, gl_context: Any) -> None:

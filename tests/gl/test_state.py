@@ -51,6 +51,7 @@ class Watch:
         return result
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("hostile", [True, False], ids=["hostile", "default"])
 def test_a_frame_leaves_no_trace(application: Application, where: str, hostile: bool) -> None:
     ctx = application.ctx

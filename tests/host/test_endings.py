@@ -96,6 +96,7 @@ except ZeroDivisionError as error:
     assert run_fresh(code).splitlines() == ["destroyed", "in Busy.update", "['MainThread']"]
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.window
 def test_a_lost_context_ends_the_loop(display: None) -> None:
     """The driver says that the context was lost, as it does after a reset."""
@@ -177,6 +178,7 @@ pf.App(size=(64, 64), headless=False, vsync=False).run(Busy())
     assert "X connection to" in errors or "X server" in errors, errors
 
 
+@pytest.mark.quick(cases=0)
 def test_a_script_that_never_gives_the_frame_back_is_named_and_can_be_interrupted(tmp_path: Path) -> None:
     program = tmp_path / "endless.py"
     program.write_text(

@@ -166,6 +166,7 @@ def test_a_class_that_is_gone_is_an_error_and_the_script_goes_on(app: App, edite
     assert script.count == count + 1
 
 
+@pytest.mark.quick(cases=0)
 def test_a_watched_file_calls_back_and_its_errors_are_shown(app: App, tmp_path: Path) -> None:
     shader, compiled = tmp_path / "sky.glsl", []
     shader.write_text("blue")
@@ -204,6 +205,7 @@ def test_without_reload_a_watched_file_calls_back_once(tmp_path: Path) -> None:
     assert seen == [path]
 
 
+@pytest.mark.quick(cases=0)
 def test_a_worker_takes_the_model_of_a_changed_file(
     app: App, tmp_path: Path, backend: str, backend_context: Any
 ) -> None:

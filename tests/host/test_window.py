@@ -224,6 +224,7 @@ def test_gamepads_are_found_and_read(app: App, monkeypatch: pytest.MonkeyPatch) 
     assert app.input.gamepads == {}
 
 
+@pytest.mark.quick(cases=0)
 def test_an_error_is_shown_in_the_window(app: App) -> None:
     seen: list[Any] = []
 

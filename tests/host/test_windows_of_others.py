@@ -51,6 +51,7 @@ glfw.terminate()
 """
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.window
 @pytest.mark.parametrize("api", ["glx", "egl"])
 @pytest.mark.parametrize("use", USES)

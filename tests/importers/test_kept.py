@@ -306,6 +306,7 @@ def test_another_perframe_imports_again(load: Loads, tmp_path: Path, monkeypatch
     assert load(path)[1]
 
 
+@pytest.mark.quick(cases=0)
 def test_no_package_that_does_not_count_loads_models() -> None:
     """A model is kept for this perframe: for the files of the packages that load, fold and optimize."""
     names = {f"perframe.{name}" for name in kept.NOT_LOADING}

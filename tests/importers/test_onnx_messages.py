@@ -224,6 +224,7 @@ def test_numbers_that_only_the_library_converts() -> None:
     assert listed_array(parsed(b""), TensorProto.BFLOAT16, []) is None
 
 
+@pytest.mark.quick(cases=0)
 def test_a_load_needs_neither_onnx_nor_protobuf(tmp_path: Path) -> None:
     nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Relu", ["c"], ["y"])]
     w = numpy_helper.from_array(np.ones((4, 3, 3, 3), np.float32), "w")

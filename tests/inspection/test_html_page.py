@@ -75,6 +75,7 @@ def test_a_page_loads_nothing_from_elsewhere_and_holds_all(opened: Callable[...,
     assert text.count("</script>") == 3
 
 
+@pytest.mark.quick(cases=0)
 def test_a_click_on_a_layer_shows_its_facts(opened: Callable[..., Any]) -> None:
     page = opened(small())
     at = page.evaluate(
@@ -90,6 +91,7 @@ def test_a_click_on_a_layer_shows_its_facts(opened: Callable[..., Any]) -> None:
     assert "Click a layer" in page.inner_text("#panel")
 
 
+@pytest.mark.quick(cases=0)
 def test_a_click_on_an_edge_shows_the_value(opened: Callable[..., Any]) -> None:
     page = opened(small())
     at = page.evaluate(
@@ -103,6 +105,7 @@ def test_a_click_on_an_edge_shows_the_value(opened: Callable[..., Any]) -> None:
     assert "Edge" in panel and "float32 (batch, 4, 7, ?)" in panel and "made by" in panel and "read by" in panel
 
 
+@pytest.mark.quick(cases=0)
 def test_statistics_of_constants_know_nan_and_infinity(opened: Callable[..., Any]) -> None:
     page = opened(small())
     page.evaluate("page.reveal(page.active, 1)")
@@ -110,6 +113,7 @@ def test_statistics_of_constants_know_nan_and_infinity(opened: Callable[..., Any
     assert re.search(r"NaN or infinite\s+2", panel) and "1 … 2" in panel
 
 
+@pytest.mark.quick(cases=0)
 def test_search_finds_layers_by_name_and_type(opened: Callable[..., Any]) -> None:
     page = opened(deep(30))
     page.fill("#search", "exp")
@@ -151,6 +155,7 @@ def test_two_thousand_layers_stay_usable(opened: Callable[..., Any]) -> None:
     assert milliseconds < 1000  # some 5 here: a hang, and not a slow machine, fails
 
 
+@pytest.mark.quick(cases=0)
 def test_the_file_and_the_result_stand_side_by_side(opened: Callable[..., Any]) -> None:
     constants = {"w": random(4, 3, 3, 3), "b": random(4, 1, 1)}
     proto = graph(
@@ -165,6 +170,7 @@ def test_the_file_and_the_result_stand_side_by_side(opened: Callable[..., Any]) 
     page.wait_for_function("page.panes[0].selected?.layer?.name === 'c'")
 
 
+@pytest.mark.quick(cases=0)
 def test_colours_follow_numbers_and_backends(opened: Callable[..., Any]) -> None:
     page = opened(small(), marks={"error": Mark({"c": 1e-6, "y</script>": 1e-3})})
     assert page.input_value("#colour") == "error" and "error: 0.00000100" in page.inner_text("#legend")
@@ -174,6 +180,7 @@ def test_colours_follow_numbers_and_backends(opened: Callable[..., Any]) -> None
         assert page.inner_text("#legend")
 
 
+@pytest.mark.quick(cases=0)
 def test_light_and_dark(opened: Callable[..., Any]) -> None:
     page = opened(small())
     papers = []

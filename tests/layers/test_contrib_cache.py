@@ -109,6 +109,7 @@ def resident(seen: int, rows: int, window: int) -> int:
     return seen if seen <= rows else window + (seen - rows - 1) % (rows - window + 1)
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("window, rows", [(4, 4), (4, 6), (3, 7)])
 @pytest.mark.parametrize("steps", [(1,), (3, 1, 2), (6, 1, 1, 5)], ids=str)
 def test_a_cache_of_the_last_keys(window: int, rows: int, steps: Any, backend: str, backend_context: Any) -> None:

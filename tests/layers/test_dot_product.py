@@ -177,6 +177,7 @@ def test_some_rows_at_a_time(perm: tuple[int, ...], backend: str, monkeypatch: p
     np.testing.assert_allclose(made, want.transpose(perm) if perm else want, 1e-4, 1e-5)
 
 
+@pytest.mark.quick(cases=0)
 def test_the_scores_of_all_queries_are_never_held(backend: str, backend_context: Any) -> None:
     given = operands((1, 4), 2048, 2048, 8, 8)
     values = [Value(name, DataType.FLOAT32, DynamicTensorShape(x.shape)) for name, x in given.items()]

@@ -214,6 +214,7 @@ def test_unpool(case: Case, backend: str, backend_context: Any) -> None:
     check(case, backend, backend_context)
 
 
+@pytest.mark.quick(cases=0)
 @given(st.data())
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.filter_too_much])
 def test_window_arithmetic_agrees_with_onnxruntime(data: Any) -> None:

@@ -106,6 +106,7 @@ def test_axis_was_an_attribute(axis: int | None, backend: str, backend_context: 
     check(case, backend, backend_context)
 
 
+@pytest.mark.quick(cases=0)
 def test_a_long_transform_runs(backend: str, backend_context: Any) -> None:
     case = Case("", "DFT", [draw(1, 4096, 1), ints(4096).reshape(())], {"onesided": 1}, rtol=1e-3, atol=1e-3)
     check(case, backend, backend_context)

@@ -27,6 +27,7 @@ def test_an_array_may_change_after_it_is_written(name: str, tmp_path: Path) -> N
     assert np.abs(np.subtract(found, wanted)).max() <= 3
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("taken", [0, 3])
 def test_a_source_that_nobody_holds_ends_its_thread(taken: int) -> None:
     for _ in range(5):

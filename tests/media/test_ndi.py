@@ -26,6 +26,7 @@ def picture(value: int, size: tuple[int, int] = (6, 8)) -> Any:
     return made
 
 
+@pytest.mark.quick(cases=0)
 def test_pictures_are_sent_and_received(network: Network) -> None:
     with open_sink("ndi:studio", rate=25) as sink:
         sink.write(picture(1))
@@ -56,6 +57,7 @@ def test_sizes_may_change(network: Network) -> None:
     assert not any(sender.is_open for sender in network.all_senders) and not network.senders
 
 
+@pytest.mark.quick(cases=0)
 def test_rows_with_padding_and_smaller_pictures(network: Network) -> None:
     network.padding = 12
     with open_sink("ndi") as sink:
@@ -123,6 +125,7 @@ def test_a_sender_that_sends_nothing(network: Network, monkeypatch: pytest.Monke
     assert not network.receivers[0].is_open
 
 
+@pytest.mark.quick(cases=0)
 def test_a_sender_that_goes_away_and_comes_back(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ndi, "_SECONDS", 0.3)
     with open_sink("ndi:studio") as sink:

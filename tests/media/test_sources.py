@@ -70,6 +70,7 @@ def test_a_loop_begins_again(tmp_path: Path) -> None:
     assert [index_of(picture.pixels) for picture in found if picture] == [*range(5), *range(5), 0, 1]
 
 
+@pytest.mark.quick(cases=0)
 def test_a_camera_gives_its_newest_picture_and_is_unplugged(monkeypatch: pytest.MonkeyPatch) -> None:
     if "lavfi" not in av.formats_available:
         pytest.skip("this PyAV has no lavfi to play a camera")

@@ -55,6 +55,7 @@ def run(worker: pf.Worker, x: pf.Tensor) -> dict[str, Any]:
     return {name: request.result(wait=True) for name, request in requests.items()}
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("detector", DETECTORS, ids=str)
 def test_in_a_texture(
     detector: Detector, backend: str, backend_context: Any, gl_context: Any, picture: Any, shared: Path, tmp_path: Path

@@ -106,6 +106,7 @@ def test_caches_grow_without_a_mask(decoder: tuple[Grouped, Any], backend: str, 
         assert not planned
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("name", ["plain", "small"])
 def test_the_first_tokens_need_few_plans(name: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run waits for the trace that serves all later lengths: a plan for its own length is of use once."""

@@ -231,6 +231,7 @@ def test_less_known_shapes_give_less_and_nothing_else(data: st.DataObject) -> No
         )
 
 
+@pytest.mark.quick(cases=0)
 @given(st.data())
 @settings(deadline=None, max_examples=60)
 def test_inferred_values_are_computed_values(data: st.DataObject) -> None:

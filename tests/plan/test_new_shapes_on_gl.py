@@ -116,6 +116,7 @@ def test_many_shapes_need_no_limit_of_plans(backend: str, planned: list[str]) ->
         assert len(part._plans) < len(heights) // 2, "a plan for each kind of sizes"
 
 
+@pytest.mark.quick(cases=0)
 def test_workers_share_templates_and_not_numbers(backend: str) -> None:
     """Two workers run one model with different sizes in turns, with runs that end early between."""
     model = network()
@@ -130,6 +131,7 @@ def test_workers_share_templates_and_not_numbers(backend: str) -> None:
             check(one, model, 1, 3, height, 32)
 
 
+@pytest.mark.quick(cases=0)
 def test_inputs_that_wait_keep_their_values(backend: str) -> None:
     """A run with another shape comes between the begin of a run and its first step."""
     model = network()
@@ -147,6 +149,7 @@ def test_inputs_that_wait_keep_their_values(backend: str) -> None:
             np.testing.assert_allclose(worker.peek_output(name).numpy(), want, 2e-4, 2e-5)
 
 
+@pytest.mark.quick(cases=0)
 def test_budgets_divide_steps_of_any_size(backend: str) -> None:
     model = network()
     with pf.Worker(model, backend) as worker:
@@ -176,6 +179,7 @@ def test_a_released_plan_is_made_again(backend: str) -> None:
         assert report and all(step.seconds is not None for step in report)
 
 
+@pytest.mark.quick(cases=0)
 def test_nothing_holds_plans_that_were_evicted(backend: str) -> None:
     model, heights = network(), (32, 36)
     with pf.Worker(model, backend) as worker:
@@ -206,6 +210,7 @@ def test_a_trace_waits_for_a_second_shape(backend: str, monkeypatch: pytest.Monk
         assert begun
 
 
+@pytest.mark.quick(cases=0)
 def test_each_context_has_templates_of_its_objects(backend: str, gl_context: Any) -> None:
     """A template knows the names of weights in its context, which are other objects in another one."""
     import moderngl
@@ -232,6 +237,7 @@ def test_each_context_has_templates_of_its_objects(backend: str, gl_context: Any
         gl_context.__enter__()
 
 
+@pytest.mark.quick(cases=0)
 def test_the_last_worker_takes_templates_and_weights_along(backend: str) -> None:
 
     from perframe.backends.gl.context.devices import device_for

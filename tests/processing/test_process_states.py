@@ -44,6 +44,7 @@ def test_states_follow_the_pictures_of_a_chunk(jobs: int, lead: int, tmp_path: P
         pf.process(source, tmp_path / "other", tmp_path / "m.onnx", script=tmp_path / "script.py", carry=carry)
 
 
+@pytest.mark.quick(cases=0)
 def test_the_command_takes_states(tmp_path: Path) -> None:
     onnx.save(parser.parse_model(COUNTING), tmp_path / "m.onnx")
     film(tmp_path / "in", 3)

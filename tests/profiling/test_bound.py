@@ -88,6 +88,7 @@ def test_heavy_layers_bound_their_device(backend: str, backend_context: Any) -> 
     assert bound.seconds[bound.by] <= bound.frame * 1.5  # of one frame, not of all
 
 
+@pytest.mark.quick(cases=0)
 def test_a_frame_that_sleeps_waits(backend: str, backend_context: Any) -> None:
     with pf.Worker(load([node("Relu", "x", "y")], {"x": [4]}), backend, backend_context) as worker:
         worker.warmup(np.ones(4, np.float32))

@@ -302,6 +302,7 @@ def test_real_models(name: str, backend: str, backend_context: Any, shared: Path
     assert apart(found, peer(made, data[0])) < against_peer
 
 
+@pytest.mark.quick(cases=0)
 def test_faces_are_found_where_they_were(shared: Path) -> None:
     detector = DETECTORS[1]
     model = pf.load(shared / "models" / f"{detector.name}.onnx")

@@ -60,6 +60,7 @@ def found(formula: Formulas, sizes: dict[str, Any]) -> Any:
         return None
 
 
+@pytest.mark.quick(cases=0)
 @given(formulas(), st.lists(SIZES, min_size=1, max_size=8))
 @settings(deadline=None, max_examples=400)
 def test_a_formula_gives_the_numbers_of_any_sizes(formula: Formulas, given: list[dict[str, int]]) -> None:

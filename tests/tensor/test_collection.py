@@ -55,6 +55,7 @@ def test_preparing_and_planning_pause_the_collector(module: Any, name: str, monk
     assert gc.isenabled()
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.usefixtures("thawed")
 def test_objects_of_a_block_are_old_and_are_collected() -> None:
     with uncollected():

@@ -72,6 +72,7 @@ def test_a_worker_begins_again_and_stays(backend: str) -> None:
         worker.reset()
 
 
+@pytest.mark.quick(cases=0)
 def test_draws_follow_their_seed(backend: str) -> None:
     def drawn(seed: int, **choice: Any) -> str:
         made = pf.text.generate(

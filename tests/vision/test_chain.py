@@ -104,6 +104,7 @@ def test_arrays_give_the_truth() -> None:
         assert np.abs(found - picture(step)[1]).max() < 1.0, "pixels"
 
 
+@pytest.mark.quick(cases=0)
 @pytest.mark.parametrize("gl_backend", ["gpu_compute", "gpu_pixel"])
 def test_a_chain_stays_on_the_device(gl_backend: str, gl_context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within 0.05 pixels of arrays, and nothing waits, is read back or allocated after the second frame."""

@@ -8,6 +8,7 @@ cache.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import queue
@@ -39,6 +40,9 @@ def main() -> None:
     requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
     from perframe.backends.cpu.kernels import compiler  # noqa: F401, the import takes most of the start
 
+    # a tenth of the time is else a search among Numba's objects, which stay
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
     _write(replies, GREETING)
     # not before: on Windows, a library that looks at its streams while it is loaded would wait for this thread's read
     threading.Thread(target=_read, args=(sys.stdin.buffer, requests), daemon=True).start()
