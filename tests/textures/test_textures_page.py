@@ -32,7 +32,7 @@ def outputs() -> list[str]:
 
 def test_the_programs_print_what_the_page_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert len(PROGRAMS) == 4
+    assert len(PROGRAMS) == 5
     for printed, (_, shown) in zip(outputs(), PROGRAMS, strict=True):
         assert printed.strip() == shown.strip()
 
