@@ -11,6 +11,9 @@
 //@ param int first
 //@ param int count
 //@ param int total
+//@ input R elements if TOUCHED
+//@ input L elements if TOUCHED
+//@ param ivec4 touched
 //@ long
 // Each element combines with the updates whose index names it, in order. A pass examines `count` updates along the
 // axis. SORTED: S has the order of the indices, which count from the front. A pass examines `count` of the updates that

@@ -7,6 +7,9 @@
 //@ param int count
 //@ param int circular
 //@ param int has_begin
+//@ input R elements if TOUCHED
+//@ input L elements if TOUCHED
+//@ param ivec4 touched
 // O[batch, outer, s, inner] = U[batch, outer, s - B[batch], inner] where U has such a row, else X.
 O_TYPE element(int o) {
     int i = o % inner, rest = o / inner;

@@ -265,10 +265,17 @@ class Backend(Protocol):
         begin of the output already.
         """
 
+    def replaces(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> bool:
+        """Whether a layer whose form is `Replacing` may write nothing but the rows that differ: see `lower`."""
+
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
     ) -> list[Step]:
-        """Return the steps that run a layer."""
+        """Return the steps that run a layer.
+
+        A layer whose form is `Replacing` may get one output more: numbers of rows. Before a run the first output holds
+        the first input, apart from these rows. After it, they are the rows that the run replaced.
+        """
 
     def program(self, steps: Sequence[Step]) -> Program:
         """Make steps ready to run."""

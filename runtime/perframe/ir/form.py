@@ -29,6 +29,15 @@ class Counted(ABC):
         """Multiplications and additions."""
 
 
+class Replacing(ABC):
+    """A form whose output is its first input with other rows: all rows have the same number of elements."""
+
+    @property
+    @abstractmethod
+    def replaced(self) -> int | None:
+        """The number of replaced rows; None if old elements are combined with new ones, or have indices each."""
+
+
 class Followed(ABC):
     """A form that computes values of shape arithmetic, known or symbolic."""
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from perframe.errors import InferenceError
 from perframe.ir.bounds import Bounds
 from perframe.ir.declaration import Known, layer, normalize_axis
-from perframe.ir.form import Bounded
+from perframe.ir.form import Bounded, Replacing
 from perframe.ir.geometry import Ints, View, row_major
 from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.ir.sizes.size import specialized
@@ -23,7 +23,7 @@ Reduction = Literal["none", "add", "mul", "max", "min"]
 
 
 @dataclass(frozen=True)
-class Scattering(Bounded):
+class Scattering(Bounded, Replacing):
     """The update at c, in dims of `extent`, goes to c', where an index replaces the coordinate on `axis`.
 
     The data has dims of `shape`; the index for c is at sum(c * steps). With `by` indices are tuples, and the data has
@@ -44,9 +44,14 @@ class Scattering(Bounded):
         """The bounds of the indices."""
         return (Bounds(1, (self.shape[self.axis],) if self.by is None else self.by.dims),)
 
+    @property
+    def replaced(self) -> int | None:
+        """The number of tuples that name rows."""
+        return self.by.count if self.by is not None and self.reduction == "none" else None
+
 
 @dataclass(frozen=True)
-class RowUpdate(Bounded):
+class RowUpdate(Bounded, Replacing):
     """Data of (batch, outer, size, inner); `count` rows of it are replaced. Each batch has its own first row.
 
     With `circular` rows beyond the end begin again at 0.
@@ -65,6 +70,11 @@ class RowUpdate(Bounded):
         if self.circular:
             return ()
         return (Bounds(2, (self.size - self.count,), from_end=False, what="length"),)
+
+    @property
+    def replaced(self) -> int:
+        """The number of replaced rows."""
+        return self.batch * self.outer * self.count
 
 
 @layer()

@@ -95,6 +95,10 @@ class CpuBackend:
         """Return True: steps write any range of elements."""
         return True
 
+    def replaces(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> bool:
+        """Whether elements are numbers: strings are copied."""
+        return outputs[0].dtype is not DataType.STRING
+
     def takes_gaps(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]
     ) -> frozenset[str]:
@@ -235,8 +239,8 @@ class CpuBackend:
             if not self._nothing_pends(begin > 0 or (rows is not None and rows[0] > 0), access):
                 return False
             try:
-                if access.rebinds:
-                    _rebind(program, access.take_rebinds())
+                for planned, new in access.take_rebinds() if access.rebinds else ():
+                    program.replace(planned, new)
                 for planned, _, array in lent:
                     program.lend(planned, array)
                 program.run(begin, end, rows=rows)
@@ -284,9 +288,7 @@ class CpuBackend:
         """
         start = perf_counter()
         self.submit(program, begin, end, access, rows)
-        if self._last is not None:
-            with suppress(Exception):
-                self._last.wait()
+        self.wait_for_jobs()
         return Done(perf_counter() - start)
 
     def flush(self) -> None:
@@ -332,11 +334,6 @@ def _lower(
     return [_python_step(layer, inputs, outputs, shapes, [value.storage for value in (*given, *outputs)])]
 
 
-def _rebind(program: Program, rebinds: Sequence[tuple[Storage, Storage]]) -> None:
-    for planned, new in rebinds:
-        program.replace(planned, new)
-
-
 def _run(
     program: CpuProgram | LateProgram,
     begin: int,
@@ -346,7 +343,8 @@ def _run(
     needed: Sequence[Fence],
 ) -> None:
     """Run steps in a job. The program holds the memory that it reads and writes, even if that is released meanwhile."""
-    _rebind(program, rebinds)
+    for planned, new in rebinds:
+        program.replace(planned, new)
     for fence in needed:
         fence.wait()  # returns at once; if the job that makes an input has failed, this run fails too
     program.run(begin, end, away=True, rows=rows)

@@ -165,6 +165,13 @@ class GLBackend:
         """Whether what is appended begins with a whole texel."""
         return runs[0] % 4 == 0
 
+    def replaces(self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand]) -> bool:
+        """Ask the layer's family. Results of bfloat16 are rounded as a whole."""
+        family = families.family(layer.family)
+        if family is None or family.replaces is None or outputs[0].dtype is DataType.BFLOAT16:
+            return False
+        return family.replaces(Call(layer, layer.form(inputs, outputs), inputs, outputs, self.device.most_rounds))
+
     def lower(
         self, layer: LayerLike, inputs: Sequence[Operand | None], outputs: Sequence[Operand], scratch: Scratch
     ) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
+from perframe.backends.gl.compile.program import TOUCHED
 from perframe.backends.gl.context.device import Device
 from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.lowering.read_buffers import buffers_of
@@ -212,7 +213,7 @@ class ComputeStep(KernelStep):
             elements = -(-size // 2) if binding.makes_halves else size  # two share a word
             begin = binding.left_alone
             counts = {
-                "element": elements,
+                "element": binding.tiles if TOUCHED in binding.defines else elements,
                 "texel": texels - begin,
                 "strip": -(-texels // SHEETS),
                 "tile": binding.tiles,

@@ -9,6 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Self
 
 from perframe.backends.gl.backend import GLBackend, StagedReadback
+from perframe.backends.gl.compile.program import TOUCHED
 from perframe.backends.gl.context.device import Device
 from perframe.backends.gl.context.devices import device_for
 from perframe.backends.gl.context.state import TEXTURE_2D_ARRAY
@@ -184,11 +185,14 @@ class PixelStep(KernelStep):
         self._parts = [(0, top + first, self._width, count) for first, count in parts]
         self._is_long = binding.is_long
         self._instances = min(SHEETS, count_texels(binding.output.shape.size)) if self._is_long else 1
+        self._is_whole = TOUCHED not in binding.defines
+        if not self._is_whole:  # each instance draws one place
+            self._parts, self._instances = [(0, 0, self._width, self._height)], binding.tiles
 
     @property
     def rows(self) -> int:
         """The number of parts that it may be drawn in: blocks of texels."""
-        return count_blocks(self._width, self._height)
+        return count_blocks(self._width, self._height) if self._is_whole else 1
 
     def with_numbers(self, function: Callable[[Any], Any]) -> Self:
         """Return the step with other numbers in the place of those that may depend on sizes."""
@@ -207,7 +211,7 @@ class PixelStep(KernelStep):
         target = Name(self._output, "framebuffers.any" if self._is_long else "framebuffers.every")
         commands.set(1, "glBindFramebuffer", _FRAMEBUFFER, target)
         commands.set(0, "glBindVertexArray", self._vertex_array)
-        for area in self._parts if rows is None else areas(self._width, self._height, *rows):
+        for area in self._parts if rows is None or not self._is_whole else areas(self._width, self._height, *rows):
             commands.set(0, "glViewport", *area)
             commands.call("glDrawArraysInstanced", _TRIANGLES, 0, 3, self._instances)
 

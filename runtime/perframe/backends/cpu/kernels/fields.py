@@ -144,8 +144,10 @@ NMS = Fields(
 PICK = Fields("boxes scores classes limits out owners", "box_count picks has_classes")  # limits: of overlaps and scores
 # then dims without the axis and the last, their strides in the data, and in the updates
 SCATTER_ELEMENTS = Fields("indices updates out", "error is_short size step count update_step inner blocks rank")
-SCATTER_TUPLES = Fields("indices updates out", "error is_short count inner rank")  # as for GATHER_TUPLES
-SCATTER_ROWS = Fields("begins updates out", "error is_short has_begin lines size inner count most")
+# as for GATHER_TUPLES; with `notes` the numbers of the replaced rows go to `replaced`
+SCATTER_TUPLES = Fields("indices updates replaced out", "error is_short notes count inner rank")
+SCATTER_ROWS = Fields("begins updates replaced out", "error is_short notes has_begin lines size inner count most")
+SCATTER_AGAIN = Fields("x replaced out", "rows inner")
 GRID = Fields("x grid out", "mode padding align_corners channels points dims depth height width")
 ROI = Fields(
     "x regions pictures out",

@@ -6,7 +6,13 @@ from typing import Any
 
 from numba import types
 
-from perframe.backends.cpu.kernels.fields import GATHER_ERROR, SCATTER_ELEMENTS, SCATTER_ROWS, SCATTER_TUPLES
+from perframe.backends.cpu.kernels.fields import (
+    GATHER_ERROR,
+    SCATTER_AGAIN,
+    SCATTER_ELEMENTS,
+    SCATTER_ROWS,
+    SCATTER_TUPLES,
+)
 from perframe.backends.cpu.kernels.gather import find, read_indices
 from perframe.backends.cpu.kernels.memory import POINTERS, int64s
 from perframe.backends.cpu.kernels.sizes import RUN
@@ -49,9 +55,9 @@ def tuples(dtype: str, combine: Any) -> Any:
         n = int64s(numbers)
         indices = read_indices(n[field.indices], n[field.is_short], n[field.error])
         updates, out = pointer(n[field.updates]), pointer(n[field.out])
-        count, inner, rank = n[field.count], n[field.inner], n[field.rank]
+        count, inner, rank, replaced = n[field.count], n[field.inner], n[field.rank], int64s(n[field.replaced])
         for item in range(begin, end):
-            first = item * RUN
+            first, notes = item * RUN, n[field.notes] and item == 0
             wide = min(RUN, inner - first)
             for k in range(count):
                 row, inside = 0, True
@@ -59,6 +65,8 @@ def tuples(dtype: str, combine: Any) -> Any:
                     found = find(indices, k * rank + axis, n[rest + axis])
                     inside = inside and found >= 0
                     row += found * n[rest + rank + axis]
+                if notes:
+                    replaced[k] = row if inside else -1
                 if inside:
                     to, start = row * inner + first, k * inner + first
                     for i in range(wide):
@@ -77,7 +85,7 @@ def rows(dtype: str) -> Any:
     def kernel(numbers, begin, end):
         n = int64s(numbers)
         wide, narrow, is_short, error = read_indices(n[field.begins], n[field.is_short], n[field.error])
-        updates, out = pointer(n[field.updates]), pointer(n[field.out])
+        updates, replaced, out = pointer(n[field.updates]), int64s(n[field.replaced]), pointer(n[field.out])
         lines, size, inner, count, most = n[field.lines], n[field.size], n[field.inner], n[field.count], n[field.most]
         for item in range(begin, end):
             line, first = item // count, 0
@@ -85,9 +93,31 @@ def rows(dtype: str) -> Any:
                 first = narrow[line // lines] if is_short else wide[line // lines]
             if most >= 0 and (first < 0 or first > most):
                 error[wrong.size], error[wrong.index], error[wrong.is_wrong] = most, first, 1
+                if n[field.notes]:
+                    replaced[item] = -1
                 continue
-            to = (line * size + (first + item % count) % size) * inner
+            row = line * size + (first + item % count) % size
+            if n[field.notes]:
+                replaced[item] = row
+            to = row * inner
             for i in range(inner):
                 out[to + i] = updates[item * inner + i]
+
+    return kernel
+
+
+def again(dtype: str) -> Any:
+    """Copies the rows that an earlier run replaced. Items are these rows; a number that names no row is skipped."""
+    field, pointer = SCATTER_AGAIN.at, POINTERS[dtype]
+
+    def kernel(numbers, begin, end):
+        n = int64s(numbers)
+        x, replaced, out = pointer(n[field.x]), int64s(n[field.replaced]), pointer(n[field.out])
+        rows, inner = n[field.rows], n[field.inner]
+        for item in range(begin, end):
+            row = replaced[item]
+            if 0 <= row < rows:
+                for i in range(row * inner, row * inner + inner):
+                    out[i] = x[i]
 
     return kernel

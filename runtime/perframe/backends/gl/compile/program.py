@@ -28,6 +28,7 @@ Number = int | float
 Numbers = Number | Sequence[Number]
 
 BLOCK = "Params"  # the uniform block of every kernel
+TOUCHED = "TOUCHED"  # a define: the elements of a unit, of which only those in replaced rows are written
 HALVES = "O_HALVES"  # a define: the output lies in half storage
 LAYERED = "LAYERED"  # a define: the caller's textures are layers of array textures
 FORMULA_NUMBERS = "p"  # the array from which formulas read their numbers
@@ -244,8 +245,9 @@ def _compose(
 ) -> Shader:
     defines = dict(variant)
     vector = {"float": "vec4", "int": "ivec4"}[defines["O_TYPE"]]
-    unit, is_long = kernel.unit(defines), kernel.is_long or "LONG" in defines
-    if kernel.is_long:
+    unit, is_touched = kernel.unit(defines), TOUCHED in defines
+    is_long = (kernel.is_long or "LONG" in defines) and not is_touched
+    if is_long:
         defines["LONG"] = "1"
     lines = [f"#define {name} {value}" for name, value in defines.items()]
     lines.append(f"#define {unit.upper()}")
@@ -259,9 +261,6 @@ def _compose(
             value = "words_of(value)"
         lines.append(f"layout(std430, binding = 7) writeonly buffer O_block {{ {held} O_data[]; }};")
         lines.append(f"void store(int o, {stored} value) {{ O_data[o] = {value}; }}")
-    elif shell == "pixel":
-        count = 1 if is_long else SHEETS
-        lines.append(f"layout(location = 0) out O_VECTOR O_texels[{count}];")
     elif shell == "draw":
         lines.append("out vec4 O_color;")
     sampler = "sampler2DArray" if LAYERED in defines else "sampler2D"
@@ -270,10 +269,15 @@ def _compose(
     # A layer and its epilogue may use the same formula. Each function is one line, and GLSL accepts it only once.
     functions = "\n".join(dict.fromkeys(functions.splitlines()))
     parts = {"math": _library("math"), "functions": functions, "body": kernel.body, "version": version}
+    parts["touched"] = _library("touched") if is_touched else ""
+    vertex = ""
+    if shell == "pixel":
+        vertex = _shell("touched").substitute(parts, declarations="\n".join(lines)) if is_touched else ""
+        lines.append(f"layout(location = 0) out O_VECTOR O_texels[{1 if is_long else SHEETS}];")
     text = _in_whole_lines(_shell(shell).substitute(parts, declarations="\n".join(lines)))
     if shell == "compute":
         return Shader(text, "compute")
-    return Shader(text, "on sheets" if shell == "pixel" and is_long else "fragment")
+    return Shader(text, "on sheets" if shell == "pixel" and is_long else "fragment", vertex)
 
 
 def _in_whole_lines(text: str) -> str:

@@ -19,12 +19,14 @@ class GLFamily:
 
     - `lower(call, tools)` returns kernels with everything they need.
     - `supports(call)` returns the reason why no kernel can run a layer, or None.
+    - `replaces(call)` returns whether kernels may write only the rows that differ (`Backend.lower`).
     - `dims(form)` returns the lists of dims that the kernels keep in arrays of a fixed length.
     - `DTYPES` are those of inputs and outputs. With float32 it takes float16 and bfloat16 too, unless it `READS_BITS`.
     """
 
     lower: Callable[[Call[Any], Tools], list[Binding]]
     supports: Callable[[Call[Any]], str | None] | None = None
+    replaces: Callable[[Call[Any]], bool] | None = None
     dims: Callable[[Any], list[Sequence[int]]] | None = None
     DTYPES: Sequence[DataType] = GPU_DTYPES
     READS_BITS: bool = False

@@ -6,11 +6,14 @@ If an invocation may store anywhere and updates are not combined, each update is
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from perframe.backends.gl.compile.program import TOUCHED
 from perframe.backends.gl.families.gather import addresses
 from perframe.backends.gl.families.select import first_indices
-from perframe.backends.gl.lowering.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools, passes, wrapped
+from perframe.backends.gl.lowering.steps import ALL_DTYPES, MOST_DIMS, Binding, Call, Tools, on_gl, passes, wrapped
+from perframe.backends.gl.texels import SHEETS
 from perframe.backends.operand import Operand
 from perframe.ir.geometry import row_major
 from perframe.layers.scatter import RowUpdate, Scattering
@@ -22,6 +25,7 @@ DTYPES = ALL_DTYPES  # results that do not fit wrap around
 _MOST_PASSES = 32
 _FEW = 32  # to search up to this many updates is faster than to sort their indices, or to store each one
 _COMBINE = {"none": "b", "add": "a + (b)", "mul": "a * (b)", "max": "maximum(a, b)", "min": "minimum(a, b)"}
+_NOTHING = 0, 0, 1, 0  # of a kernel without TOUCHED
 _OF_BOOLS = {"add": "max", "mul": "min"}
 
 
@@ -37,6 +41,11 @@ def supports(call: Call[Scattering | RowUpdate]) -> str | None:
     return None if fits else f"{updates} updates are too many to look at for each element"
 
 
+def replaces(call: Call[Scattering | RowUpdate]) -> bool:
+    """Whether one pass searches all updates."""
+    return isinstance(call.form, RowUpdate) or call.form.extent[0] <= _at_once(call)
+
+
 def _at_once(call: Call[Scattering | RowUpdate]) -> int:
     """The number of updates that one pass searches."""
     return call.rounds // 4 - MOST_DIMS
@@ -46,10 +55,12 @@ def lower(call: Call[Scattering | RowUpdate], tools: Tools) -> list[Binding]:
     """Each pass searches some of the updates; or one kernel stores them all."""
     form, x, second = call.form, call.x, call.input(1)
     if isinstance(form, RowUpdate):
-        return [_rows(call, x, second, call.optional(2), call.y)]
+        return _rows(call, form, x, second, call.optional(2), tools)
     third = call.input(2)
     steps, at = ([], second) if form.by is None else addresses(call, form.by, second, tools)
     count = form.extent[form.axis]
+    if len(call.outputs) > 1:
+        return [*steps, *_replaced(call, form, at, tools)]
     if not math.prod(form.extent) or (tools.stores_anywhere and form.reduction == "none" and count > _FEW):
         steps.append(call.copy(x, call.y))
         return [*steps, _store(call, form, at, third, call.y)] if math.prod(form.extent) else steps
@@ -63,7 +74,7 @@ def lower(call: Call[Scattering | RowUpdate], tools: Tools) -> list[Binding]:
         reduction = _OF_BOOLS.get(reduction, reduction)
     for first, now in passes(count, _at_once(call)):
         y = call.y if first + now == count else tools.scratch(call.y.shape, call.y.dtype)
-        params = _geometry(form) | {"first": first, "count": now, "total": count}
+        params = _geometry(form) | {"first": first, "count": now, "total": count, "touched": _NOTHING}
         given = {"X": x, "I": at, "U": third, "S": order}
         defines["COMBINE(a, b)"] = wrapped(_COMBINE[reduction], y.dtype)
         steps.append(call.bind("scatter", given, y, params, defines))
@@ -99,6 +110,49 @@ def _store(call: Call[Any], form: Scattering, at: Operand, updates: Operand, y: 
     return call.bind("compute/scatter", {"I": at, "U": updates}, y, params, tiles=math.prod(form.extent))
 
 
-def _rows(call: Call[Any], x: Operand, update: Operand, begin: Operand | None, y: Operand) -> Binding:
-    given = {"X": x, "U": update, "B": begin or update}
-    return call.bind("scatter_rows", given, y, {"has_begin": begin is not None})
+def _replaced(call: Call[Any], form: Scattering, at: Operand, tools: Tools) -> list[Binding]:
+    """The kernels that write the replaced rows. Many updates are stored, or sorted for the search."""
+    count, steps, order, updates = form.extent[0], list[Binding](), at, call.input(2)
+    defines = {"COMBINE(a, b)": wrapped(_COMBINE["none"], call.y.dtype)}
+    stores = tools.stores_anywhere and not on_gl(call.y.storage).is_half and count > _FEW
+    if count > _FEW and not stores:
+        steps, _, order = _sorted(call, form, at, tools)
+        defines["SORTED"] = "1"
+    params = _geometry(form) | {"first": 0, "count": 0 if stores else count, "total": count}
+    given = {"X": call.x, "I": at, "U": updates, "S": order}
+    steps += _touched(call, "scatter", given, at, form.shape, params, defines, tools)
+    return [*steps, _store(call, form, at, updates, call.y)] if stores else steps
+
+
+def _rows(
+    call: Call[Any], form: RowUpdate, x: Operand, update: Operand, begin: Operand | None, tools: Tools
+) -> list[Binding]:
+    given, params = {"X": x, "U": update, "B": begin or update}, {"has_begin": begin is not None}
+    if len(call.outputs) == 1:
+        return [call.bind("scatter_rows", given, call.y, {**params, "touched": _NOTHING})]
+    rows = tools.scratch((form.replaced,), DataType.INT32)
+    numbers = call.bind("replaced_rows", {"B": begin or update}, rows, params)
+    shape = form.batch * form.outer * form.size, form.inner
+    return [numbers, *_touched(call, "scatter_rows", given, rows, shape, params, {}, tools)]
+
+
+def _touched(
+    call: Call[Any],
+    kernel: str,
+    given: dict[str, Operand],
+    rows: Operand,
+    shape: Sequence[int],
+    params: Mapping[str, Any],
+    defines: Mapping[str, str],
+    tools: Tools,
+) -> list[Binding]:
+    """The kernel that writes elements of `rows`, and of those that the last run replaced; and that which notes `rows`.
+    The data has dims of `shape`: rows, and elements of a row.
+    """
+    unit = (2 if on_gl(call.y.storage).is_half else 1) if tools.stores_anywhere else 4 * SHEETS
+    last, count, (total, inner) = call.outputs[1], rows.shape.size, shape
+    units = (inner + unit - 2) // unit + 1
+    numbers = {**params, "touched": (inner, count, units, total)}
+    variant = {**defines, TOUCHED: str(unit)}
+    inputs = {**given, "R": rows, "L": last}
+    return [call.bind(kernel, inputs, call.y, numbers, variant, tiles=2 * count * units), call.copy(rows, last)]

@@ -11,7 +11,16 @@ from typing import Any, Generic, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from perframe.backends.gl.compile.program import FORMULA_NUMBERS, HALVES, LAYERED, Kernel, Numbers, compose, load_kernel
+from perframe.backends.gl.compile.program import (
+    FORMULA_NUMBERS,
+    HALVES,
+    LAYERED,
+    TOUCHED,
+    Kernel,
+    Numbers,
+    compose,
+    load_kernel,
+)
 from perframe.backends.gl.compile.variants import Choices
 from perframe.backends.gl.context.device import FEWEST_ROUNDS, Device
 from perframe.backends.gl.context.state import TEXTURE_2D_ARRAY
@@ -108,7 +117,8 @@ class Binding:
     defines: dict[str, str] = field(default_factory=dict)
     functions: str = ""
     textures: dict[str, Name] = field(default_factory=dict)  # the caller's textures, by sampler
-    tiles: int = 0  # the invocations of a kernel that stores its elements itself; with APPENDS texels to leave alone
+    # the invocations of a kernel that stores its elements itself, or with TOUCHED; with APPENDS texels to leave alone
+    tiles: int = 0
     grid: tuple[int, int, int] = (0, 0, 0)  # or the extent of their grid: invocations, work groups, work groups
     operations: int = 0  # multiplications and additions, where the layer's form counts them
 
@@ -135,7 +145,7 @@ class Binding:
     @property
     def is_long(self) -> bool:
         """Whether one pixel shader computes one texel: the kernel says so, or the lowering by its define LONG."""
-        return self.kernel.is_long or "LONG" in self.defines
+        return (self.kernel.is_long or "LONG" in self.defines) and TOUCHED not in self.defines
 
     @property
     def left_alone(self) -> int:
