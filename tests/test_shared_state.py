@@ -82,6 +82,7 @@ REASONS = {
     "plan/constants.py:_known": "a cache, under `_lock`",
     "plan/constants.py:_lock": LOCK,
     "plan/planner.py:_reported": "what was logged: two threads may log a fallback twice",
+    "plan/refit.py:_carrying": BY_MODEL,
     "plan/tracing.py:_end_at_exit": ONCE,
     "plan/tracing.py:_waiting": "it has a lock of its own; only a forked child replaces it, before it has threads",
     "profiling/recording.py:active": "profiles that record: each adds and removes itself in one step",

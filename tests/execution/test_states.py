@@ -12,29 +12,8 @@ import pytest
 import perframe as pf
 from execution.recurrent import random, recurrent, step
 from perframe import functional as F
-from perframe.backends.protocol import Backend
 
 SHAPES = [(2, 3), (1, 1), (7, 13), (5, 0), (3, 4, 5)]
-
-
-@pytest.fixture
-def copies(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A list that grows with each copy between two storages."""
-    found: list[int] = []
-
-    from perframe.backends.cpu.backend import CpuBackend
-    from perframe.backends.gl.compute import ComputeBackend
-    from perframe.backends.gl.pixel import PixelBackend
-
-    for kind in (CpuBackend, ComputeBackend, PixelBackend):
-        before = kind.copy
-
-        def copy(self: Backend, *arguments: Any, before: Any = before) -> None:
-            found.append(1)
-            before(self, *arguments)
-
-        monkeypatch.setattr(kind, "copy", copy)
-    return found
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

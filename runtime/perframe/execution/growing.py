@@ -59,10 +59,10 @@ class GrowingState(State):
         capacity: int | None,
     ) -> None:
         """`capacity` is the most rows that it may have; None lets the room double when it is full."""
-        super().__init__(growth.output, given, made)
+        super().__init__(growth.output, given, made, backend)
         assert self.shape is not None
         self.growth, self.shape = growth, growth.laid_out(self.shape)
-        self._backend, self._capacity = backend, capacity
+        self._capacity = capacity
         self._held: Storage | None = None  # the storage in which the state lies, if it has room for `_rows`
         self._rows = 0
 
@@ -140,15 +140,8 @@ class GrowingState(State):
     def _moved(self, target: Storage) -> Storage:
         """Let the state lie in `target`."""
         value = self.value
-        if isinstance(value, Tensor):
-            source = value.data_on_backend
-            if self._backend.owns(source) and self._backend.owns(target):
-                self._backend.copy(source, target, value.shape, value.dtype)
-            else:
-                target.upload(value.download_to_array())
-        elif value is not None:
-            target.upload(value)
         if value is not None:
+            self._copy_to(target, value.shape)
             self.values[-1] = Tensor.over(target, value.shape, self.given.dtype, self.source)
         return self._keep(target)
 

@@ -22,7 +22,7 @@ from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
 from perframe.plan.analysis import Analysis
 from perframe.plan.budget import Budget, Position, Stopwatch
 from perframe.plan.constants import ConstantPool, MissingConstant
-from perframe.plan.plan import NO_TARGETS, Plan, Target
+from perframe.plan.plan import NO_TARGETS, Plan, Target, carried_by
 from perframe.plan.planner import Planner
 from perframe.plan.refit import FittedPlan, templates_of
 from perframe.plan.tracing import Tracing
@@ -40,13 +40,13 @@ class PlannedPart:
 
     def __init__(self, model: Subgraph, machine: Machine, targets: Mapping[str, Target] = NO_TARGETS) -> None:
         self.model, self._machine, self._targets = model, machine, targets
-        self._grown = {name: target.source for name, target in targets.items() if target.grows}
-        self.grows = bool(self._grown)  # so that hardly any run has the shapes of another
+        self._carried = carried_by(targets)
+        self.grows = bool(self._carried.grown)  # so that hardly any run has the shapes of another
         self.constants = ConstantPool(model.constants)
         self._plans = PlanCache()
         self._names = [value.name for value in model.inputs]
         self._decisive = model.decisive_inputs
-        self._templates = templates_of(model, machine.backend) if can_follow(model) else None
+        self._templates = templates_of(model, machine.backend, self._carried) if can_follow(model) else None
         if self._templates is not None:
             self._templates.users.add(self)
             self._templates.keeps_trying |= self.grows
@@ -207,7 +207,7 @@ class PlannedPart:
 
     def _awaiting(self, key: Any, sizes: Shapes | None) -> Iterator[None]:
         """Wait for a template that a job is making, if a state grows: no later run has the shapes of this one."""
-        if self._grown and (last := self.latest_plan) is not None and key not in self._plans:
+        if self.grows and (last := self.latest_plan) is not None and key not in self._plans:
             yield from self._tracing.wait(lambda: self._fitted(key, sizes), WORTH_PLANS * last.nanoseconds / 1e9)
 
     def _fitted(self, key: Any, sizes: Shapes | None) -> Plan | None:
@@ -216,7 +216,7 @@ class PlannedPart:
             return None
         self._plans.is_fitting = True
         try:
-            spare = self._plans.spare(never_again=bool(self._grown))
+            spare = self._plans.spare(never_again=self.grows)
             plan = self._templates.plan(sizes, self._machine.backend, spare)
         finally:
             self._plans.is_fitting = False
@@ -251,7 +251,7 @@ class PlannedPart:
             return
         if templates is None or not templates.is_open:
             self._to_trace = None
-        elif self._made_plans < 2 and (self._grown or not self._machine.backend.traces_early):
+        elif self._made_plans < 2 and (self.grows or not self._machine.backend.traces_early):
             return  # no other shape may ever come; and states that grow begin without rows, unlike later
         elif plan.is_costly and not templates.is_tracing and (self._made_plans >= MANY_PLANS or not plan.is_busy):
             self._to_trace = None
@@ -318,7 +318,7 @@ class PlannedPart:
             for value, shape in zip(self.model.inputs, shapes, strict=True)
         }
         analysis = Analysis(self.model, constants.known, specs, self._machine.evaluate, self._signatures, at)
-        return Planner(self.model, backend, host, constants, analysis, self._machine.strict, at, self._grown)
+        return Planner(self.model, backend, host, constants, analysis, self._machine.strict, at, self._carried)
 
     def held(self, seen: set[int]) -> tuple[int, int, int]:
         """The bytes of its weights, of the plan that ran last, and of all others, apart from objects in `seen`."""
@@ -360,7 +360,7 @@ class PlannedPart:
         """
         may_trace = self._to_trace is not None and (self._made_plans > 1 or self._machine.backend.traces_early)
         last = self._plans.last
-        return None if self._decisive or may_trace or (self._grown and not isinstance(last, FittedPlan)) else last
+        return None if self._decisive or may_trace or (self.grows and not isinstance(last, FittedPlan)) else last
 
     def refit(self, plan: Plan, values: Values) -> bool:
         """Give the plan that ran last the shapes of these inputs. Return False if it cannot serve them now."""

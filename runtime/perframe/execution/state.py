@@ -15,10 +15,15 @@ from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.plan.plan import Target
 from perframe.tensor import Array, DataType, Fence, Storage, Tensor, TensorShape
 
+# A storage that holds what another one holds, apart from rows whose numbers have this shape. It is so as long as no
+# other hand changes one of the two: the changes of both.
+_Behind = tuple[Storage, Storage, TensorShape, float]
+
 
 class State(Target):
-    """One output that the next run reads. Two storages take turns, so that nothing is copied. `shape` is the declared
-    shape in the order of its dims, which for a state that grows is not that of the file.
+    """One output that the next run reads. Two storages take turns, so that nothing is copied. If runs replace rows of a
+    state, the storage that a run writes lacks the rows that the last run replaced: runs write these and the new ones.
+    `shape` is the declared shape in the order of its dims, which for a state that grows is not that of the file.
 
     `values` are the last good value, and those of later runs that may yet fail: a tensor, an array, or None for zeros
     of a shape that is not known yet.
@@ -26,11 +31,15 @@ class State(Target):
 
     grows = False
 
-    def __init__(self, output: str, given: Value, made: DynamicTensorShape | None) -> None:
+    def __init__(self, output: str, given: Value, made: DynamicTensorShape | None, backend: Backend) -> None:
         """`made` is the shape of the output: what it knows of an open dim of the input is known of the state."""
         self.output, self.source, self.given = output, given.name, given
-        self.shape = _refined(given.shape, made)
+        self.shape, self._backend = _refined(given.shape, made), backend
         self._storages: list[Storage] = []
+        self._noted: Storage | None = None  # the numbers of the rows that the last run replaced
+        self._behind: _Behind | None = None  # the storage that lacks these rows
+        # the storage that a run writes; the one that it reads, and its changes; the shape of its rows' numbers
+        self._begun: tuple[Storage, Storage, float, TensorShape] | None = None
         self._accepted: TensorShape | None = None  # the last shape
         self.values: list[Any] = [None]
 
@@ -43,7 +52,7 @@ class State(Target):
     def storages(self) -> list[Storage]:
         """The storages that hold its values."""
         values = [value.data_on_backend for value in self.values if isinstance(value, Tensor)]
-        return [*self._storages, *values]
+        return [*self._storages, *values, *([] if self._noted is None else [self._noted])]
 
     @property
     def value(self) -> Any:
@@ -64,12 +73,46 @@ class State(Target):
 
     def storage(self, output: Tensor, planned: Storage, offered: Callable[[], Iterator[Storage]]) -> Storage:
         """Return storage in which the state does not lie."""
+        self._behind = self._begun = None
         size, read = output.shape.size, self._read
         found = self._free(planned, size)
         if found is None:
             kept = (one for one in offered() if one is not read and serves(one, planned, size))
             found = next(kept, None) or planned.like(output.shape, output.dtype)
         return self._keep(found)
+
+    def replaced(
+        self,
+        output: Tensor,
+        planned: Storage,
+        offered: Callable[[], Iterator[Storage]],
+        rows: Tensor,
+        planned_rows: Storage,
+    ) -> tuple[Storage, Storage]:
+        """Return storage that lacks nothing but the last run's rows, and the numbers of these. Otherwise copy the state
+        there first.
+        """
+        behind, noted = self._behind, self._noted
+        target, read = self.storage(output, planned, offered), self._read
+        if noted is None or read is None or behind is None or behind != _as_now(target, read, rows.shape):
+            self._copy_to(target, output.shape)
+            if noted is None or not serves(noted, planned_rows, rows.shape.size):
+                self._noted = noted = planned_rows.like(rows.shape, rows.dtype)
+        if read is not None:
+            self._begun = target, read, read.changes, rows.shape
+        return target, noted
+
+    def _copy_to(self, target: Storage, shape: TensorShape) -> None:
+        """Copy the state to `target`. A value that is not known yet is zeros of this shape."""
+        value = self.value
+        if value is None:
+            target.upload(np.zeros(shape, self.given.dtype.numpy))
+        elif not isinstance(value, Tensor):
+            target.upload(value)
+        elif self._backend.owns(value.data_on_backend) and self._backend.owns(target):
+            self._backend.copy(value.data_on_backend, target, value.shape, value.dtype)
+        else:
+            target.upload(value.download_to_array())
 
     @property
     def _read(self) -> Storage | None:
@@ -97,8 +140,13 @@ class State(Target):
 
     def end(self, value: Tensor, backend: Backend) -> Fence | None:
         """Make the output of a run the state. Return the job that writes it, if there is one."""
-        if value.data_on_backend not in self._storages:  # a layer on the host or in a loop made it
+        storage = value.data_on_backend
+        if storage not in self._storages:  # a layer on the host or in a loop made it
             value = self._copied(value, backend)
+        if self._begun is not None:
+            written, read, changes, rows = self._begun
+            self._behind = _as_now(read, storage, rows) if written is storage and read.changes == changes else None
+            self._begun = None
         self.values.append(value)
         return value.data_on_backend.write
 
@@ -110,6 +158,7 @@ class State(Target):
 
     def _copied(self, value: Tensor, backend: Backend) -> Tensor:
         storage = value.data_on_backend
+        self._behind = self._begun = None
         target = self._keep(self._free(storage, value.shape.size) or storage.like(value.shape, value.dtype))
         copy_values(value, target, backend, f"the state {self.source!r}")
         return Tensor.over(target, value.shape, value.dtype, self.output)
@@ -117,15 +166,19 @@ class State(Target):
     def go_back(self) -> None:
         """Return to the last good value. Runs that needed a later one wrote nothing."""
         good = self.values[0]
-        self.values = [good]
+        self.values, self._behind = [good], None
         if isinstance(good, Tensor):
             good.data_on_backend.write = None
 
     def release(self) -> None:
         """Free the storage."""
-        for storage in self._storages:
+        for storage in (*self._storages, *([] if self._noted is None else [self._noted])):
             storage.release()
-        self._storages, self.values = [], [None]
+        self._storages, self.values, self._noted, self._behind = [], [None], None, None
+
+
+def _as_now(storage: Storage, other: Storage, rows: TensorShape) -> _Behind:
+    return storage, other, rows, storage.changes + other.changes
 
 
 def _refined(given: DynamicTensorShape | None, made: DynamicTensorShape | None) -> DynamicTensorShape | None:

@@ -45,7 +45,7 @@ class States:
         self._states = [
             GrowingState(self._grown[output], given, made[output], self._backend, rows[given.name])
             if output in self._grown
-            else State(output, given, made[output])
+            else State(output, given, made[output], self._backend)
             for output, given in inputs.items()
         ]
         self._given_dims = _given_dims(model, self.sources)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ import numpy as np
 from perframe.backends.operand import Operand
 from perframe.backends.protocol import Backend, Workspace
 from perframe.errors import InputError
+from perframe.plan.carrying import Carried
 from perframe.plan.input_ring import InputRing
 from perframe.plan.segments import Segment, Transfer
 from perframe.safety.records import dataclass
@@ -37,9 +39,28 @@ class Target(Protocol):
         """Whether the values of `source` lie at the beginning of a storage that has room for these rows."""
         return False
 
+    def replaced(
+        self,
+        output: Tensor,
+        planned: Storage,
+        offered: Callable[[], Iterator[Storage]],
+        rows: Tensor,
+        planned_rows: Storage,
+    ) -> tuple[Storage, Storage]:
+        """Return storage that holds the values of `source`, apart from some rows, and storage that holds the numbers of
+        these rows. The next run writes both.
+        """
+        raise AssertionError(f"no run replaces rows of {self.source}")
+
     def extended(self, output: Tensor, planned: Storage) -> Storage:
         """Return storage that begins with the values of `source`, and has room for an output of the next run."""
         raise AssertionError(f"{self.source} does not grow")
+
+
+def carried_by(targets: Mapping[str, Target]) -> Carried:
+    """Return the outputs that targets carry to the inputs of the next run."""
+    pairs = [{n: t.source for n, t in targets.items() if t.source and t.grows is grows} for grows in (True, False)]
+    return Carried(*pairs)
 
 
 NO_TARGETS: Mapping[str, Target] = MappingProxyType({})
@@ -84,6 +105,7 @@ class Plan:
         self._planned = {name: tensor.data_on_backend for name, tensor in outputs.items()}
         self._written = dict(self._planned)  # the storages that steps write now
         self._earlier: list[Storage] = []  # those that earlier runs still write
+        self.replaced: Mapping[str, str] = {}  # outputs of which runs replace rows, and those with the rows' numbers
         self.nanoseconds = 0  # the time that planning took
         self.constants: int | None = None  # the number of those that there were before it was made
         self.used = 0  # when it ran last, as a number of the ledger's `uses`, once another plan has run
@@ -212,8 +234,18 @@ class Plan:
             if target.has_room(written, output.shape[0]):
                 return  # a frame waits
             storage = target.extended(output, planned)
+        elif name in self.replaced:
+            other, offered = self.replaced[name], partial(self.offer, target.source, planned)
+            storage, rows = target.replaced(output, planned, offered, self.outputs[other], self._planned[other])
+            if rows is not self._written[other]:
+                self._write_into(rows, other)
         else:
-            storage = target.storage(output, planned, lambda: self.offer(target.source, planned))
+            storage = target.storage(output, planned, partial(self.offer, target.source, planned))
+        self._write_into(storage, name)
+
+    def _write_into(self, storage: Storage, name: str) -> None:
+        """Make the steps write an output into `storage`."""
+        output, planned, written = self.outputs[name], self._planned[name], self._written[name]
         if storage is not written:
             for segment in self.segments:
                 if isinstance(segment, Transfer):

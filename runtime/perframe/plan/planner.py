@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 
 from perframe.backends.operand import Make, Operand, StorageRange
 from perframe.backends.protocol import Backend, Placing, Step, Workspace
@@ -13,10 +12,11 @@ from perframe.errors import FallbackError
 from perframe.ir import Layer, Subgraph, Value
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.plan.analysis import Analysis, wide_layers_on_host
+from perframe.plan.carrying import Carried
 from perframe.plan.constants import ConstantPool
 from perframe.plan.plan import Fallback, Plan
 from perframe.plan.segments import Segment, Transfer
-from perframe.plan.sharing import Placed, Sharing
+from perframe.plan.sharing import Placed, Sharing, kept_apart
 from perframe.tensor import Array, DataType, Storage, Tensor
 from perframe.tensor.background import take_turns
 
@@ -38,13 +38,14 @@ class Planner:
         constants: ConstantPool,
         analysis: Analysis,
         strict: bool,
-        at: Callable[[str], None] | None = None,
-        grown: Mapping[str, str] = MappingProxyType({}),
+        at: Callable[[str], None] | None,
+        carried: Carried,
     ) -> None:
-        """`at` is called with the name of each layer before the layer is lowered. `grown` maps outputs to inputs, in
-        whose storage they may begin.
+        """`at` is called with the name of each layer before the layer is lowered. Outputs that are `carried` may lie
+        where earlier runs wrote them.
         """
-        self._grown, self._extended = grown, set[Value]()
+        self._carried, self._extended = carried, set[Value]()
+        self._replacing = dict[Layer, tuple[str, Operand]]()  # the states' outputs, and the numbers of replaced rows
         self._model, self._backend, self._host, self._strict = model, backend, host, strict
         self._constants, self._analysis, self._root, self._at = constants, analysis, analysis.root, at
         self._operands: dict[tuple[Value, str], Operand] = {}
@@ -82,7 +83,8 @@ class Planner:
         for layer in layers:
             backends.append(self._choose(layer))
             yield layer.name
-        self._keeps = self._shared_beyond(layers, backends)
+        crossed = () if self._backend is self._host else backends
+        self._keeps = kept_apart(self._analysis, model.outputs, crossed)
         self._placing = self._backend if isinstance(self._backend, Placing) else None
         self._sharing = None
         if self._placing is not None:
@@ -91,6 +93,7 @@ class Planner:
             )
         self._ends = self._analysis.ends if self._sharing is None else self._sharing.ends
         begins = dict(self._extensions(layers, backends))
+        self._replacing = dict(self._replacements(dict(zip(layers, backends, strict=True))))
         for value in model.inputs:
             reader = self._reader(value, layers, backends)
             self._inputs.append((begins.get(value) or self._lasting(value, reader), reader))
@@ -98,21 +101,11 @@ class Planner:
             self._lower(index, layer, backend)
             yield layer.name
         outputs = {value.name: self._output(at) for at, value in enumerate(model.outputs)}
+        for _, rows in self._replacing.values():
+            outputs[rows.name] = Tensor.over(rows.storage, rows.shape, rows.dtype, rows.name)
         self.made = self._finished(outputs)
 
     # --- storage ---
-
-    def _shared_beyond(self, layers: Sequence[Layer], backends: Sequence[Backend]) -> set[Value]:
-        """Return the values whose storage no other value may use: outputs, and values that cross between backends."""
-        keeps = {*map(self._root, self._model.outputs), *self._model.outputs}
-        if self._backend is self._host:
-            return keeps
-        made: dict[Value, Backend] = {}
-        for layer, backend in zip(layers, backends, strict=True):
-            if not self._analysis.is_alias(layer):
-                keeps.update(v for v in map(self._root, layer.operands) if made.get(v, backend) is not backend)
-                made.update(dict.fromkeys(layer.results, backend))
-        return keeps
 
     def _lasting(self, value: Value, backend: Backend) -> Operand:
         """Make an operand whose storage no other value uses; its first use allocates the storage."""
@@ -121,15 +114,8 @@ class Planner:
 
     def _extensions(self, layers: Sequence[Layer], backends: Sequence[Backend]) -> Iterator[tuple[Value, Operand]]:
         """Yield each input at the begin of an output that is this input with more appended, and its operand."""
-        for layer, backend in zip(layers, backends, strict=True):
-            source = self._grown.get(layer.results[0].name) if layer.declaration.joins and layer.results else None
-            given = layer.inputs[0] if source is not None else None
-            if given is None or given.name != source or given not in self._model.inputs or layer.epilogue:
-                continue
-            described, out = [self._described(value) for value in layer.operands], layer.output
-            form = layer.form(described, [self._described(out)])
-            if form.outer != 1 or not backend.extends(form.runs):
-                continue
+        found = self._carried.appends(layers, backends, self._model.inputs, self._described)
+        for given, out, backend in found:
             shape, dtype = self._analysis.shape(given), self._analysis.known[given].dtype
             whole = self._lasting(out, backend)
             at = StorageRange(out.name, 0, shape[-1] if shape else 1)
@@ -137,6 +123,14 @@ class Planner:
             self._operands[given, backend.backend_type] = made
             self._extended.add(out)
             yield given, made
+
+    def _replacements(self, backends: Mapping[Layer, Backend]) -> Iterator[tuple[Layer, tuple[str, Operand]]]:
+        """Yield each layer that replaces rows of a state, the state's output, and an operand for the rows' numbers."""
+        mine = {layer: backend for layer, backend in backends.items() if backend is self._backend}
+        for layer, name, count in self._carried.replacements(self._model, self._analysis, mine, self._described):
+            storage = self._backend.alloc((count,), DataType.INT64)
+            self._owned.append(storage)
+            yield layer, (name, Operand(f"rows of {name}", (count,), DataType.INT64, storage=storage))
 
     def _separate(self, value: Value, name: str, backend: Backend) -> Operand:
         """Return an operand like a value, with storage of its own."""
@@ -308,6 +302,8 @@ class Planner:
                 made.append(Operand("", described.shape, described.dtype, storage=storage))
             else:
                 made.append(self._made(value, backend))
+        if layer in self._replacing:
+            made.append(self._replacing[layer][1])
         return made
 
     def _described_outputs(self, layer: Layer) -> list[Operand]:
@@ -396,4 +392,5 @@ class Planner:
                 segment.access.writes = [s for s in shared if s.backend_type == where and s not in own]
         plan = Plan(self._segments, self._inputs, outputs, self._owned, workspaces, lambda: self._live)
         plan.fallbacks = self._fallbacks
+        plan.replaced = {name: rows.name for name, rows in self._replacing.values()}
         return plan

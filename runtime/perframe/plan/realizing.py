@@ -43,4 +43,6 @@ def realized(plan: Plan, backend: Preloading, constants: Mapping[int, Storage]) 
     real = Segment(backend, list(made.steps), segment.layers, access, made.program)
     live = list(zip([name for name, _ in plan.live()], made.live, strict=True))
     pairs = [(operand, backend) for operand in inputs]
-    return Plan([real], pairs, outputs, made.owned, [made.workspace], lambda: live)
+    found = Plan([real], pairs, outputs, made.owned, [made.workspace], lambda: live)
+    found.replaced = plan.replaced
+    return found

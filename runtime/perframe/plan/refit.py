@@ -11,6 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 from perframe.backends.operand import Operand
@@ -21,6 +22,7 @@ from perframe.ir import Subgraph
 from perframe.ir.sizes.open_dims import OpenDims, Shapes
 from perframe.ir.sizes.size import at_least, at_most, is_symbolic
 from perframe.ir.sizes.trace import LEAST, Trace
+from perframe.plan.carrying import Carried
 from perframe.plan.constants import ConstantPool, MissingConstant
 from perframe.plan.plan import Plan
 from perframe.plan.segments import Segment
@@ -43,6 +45,7 @@ CHANGES: tuple[Callable[[int], int], ...] = (  # expected changes of sizes; a ba
     lambda size: size if size < LEAST else at_least(size // 4, LEAST),
     lambda size: at_most(size, LEAST),
 )
+_carrying: weakref.WeakKeyDictionary[Subgraph, dict[Any, Subgraph]] = weakref.WeakKeyDictionary()  # copies of parts
 _new = tuple.__new__  # makes a TensorShape of ints in half of the time of its constructor
 
 MakePlan = Callable[[Shapes, Backend, ConstantPool, Callable[[str], None]], Plan]
@@ -82,6 +85,7 @@ class Template:
         one = self._note((1,))  # another storage stands for an output that is extended
         for name, where, dtype, storage in self.outputs:
             planned[id(storage)] = one if name in plan.extended else where, dtype
+        self.replaced = plan.replaced
         self.layers = [name for name, _ in plan.live()]
         self.program = backend.template(plan.program, plan.workspaces[0], trace, self._results, planned)
         self.losses = trace.losses
@@ -156,7 +160,7 @@ class FittedPlan(Plan):
 
         read = [(operand, backend) for operand in inputs]
         super().__init__([segment], read, outputs, list(storages.values()), [sized.workspace], live)
-        self.template, self.sized = template, sized
+        self.template, self.sized, self.replaced = template, sized, template.replaced
 
     @property
     def input_shapes(self) -> list[TensorShape]:
@@ -372,12 +376,15 @@ class Templates(Holder):
         return _Family(templates, chooser)
 
 
-def templates_of(part: Subgraph, backend: Backend) -> Templates | None:
-    """Return the templates that all workers of this model object in one memory share; None where plans do not follow
-    sizes.
+def templates_of(part: Subgraph, backend: Backend, carried: Carried) -> Templates | None:
+    """Return the templates that all workers of this model object in one memory share, if they carry the same states;
+    None where plans do not follow sizes.
     """
     if not isinstance(backend, Following) or not backend.follows or not follows_sizes():
         return None
+    if carried.fixed:
+        known = _carrying.setdefault(part, {})
+        part = known.setdefault(frozenset(carried.fixed.items()), copy(part))
     found: Templates | None = backend.templates.get(part)
     if found is None:
         found = backend.templates.setdefault(part, Templates(part, backend, len(part.decisive_inputs)))

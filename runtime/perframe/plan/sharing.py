@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from perframe.backends.operand import Operand, StorageRange
-from perframe.backends.protocol import Placing
+from perframe.backends.protocol import Backend, Placing
 from perframe.ir import Layer, Value
 from perframe.ir.geometry import collapse
 from perframe.plan.analysis import Analysis
@@ -190,3 +190,15 @@ class Sharing:
         for value, index in last.items():
             ends[index].append(value)
         return ends
+
+
+def kept_apart(analysis: Analysis, outputs: Sequence[Value], backends: Sequence[Backend]) -> set[Value]:
+    """Return the values whose storage no other value may use: outputs, and values that cross between backends. Without
+    `backends`, those of the layers, no value crosses.
+    """
+    keeps, made = {*map(analysis.root, outputs), *outputs}, dict[Value, Backend]()
+    for layer, backend in zip(analysis.layers, backends, strict=False):
+        if not analysis.is_alias(layer):
+            keeps.update(v for v in map(analysis.root, layer.operands) if made.get(v, backend) is not backend)
+            made.update(dict.fromkeys(layer.results, backend))
+    return keeps

@@ -106,8 +106,11 @@ class _Widening:
         return first is not None and first.constant is not None
 
     def _is_cache(self, layer: Layer) -> bool:
-        """Whether it appends to an input of the model. A state that grows lies in place, in the file's dtype."""
-        first = layer.inputs[0] if layer.declaration.joins and layer.inputs else None
+        """Whether it appends to an input of the model, or replaces rows of it. Other rows of a state stay in place, in
+        the file's dtype.
+        """
+        replaces = layer.op in ("ScatterND", "TensorScatter") and layer.attributes.get("reduction", "none") == "none"
+        first = layer.inputs[0] if (layer.declaration.joins or replaces) and layer.inputs else None
         return first is not None and first in self._model.inputs and layer.output.is_output
 
     def _fits(self, value: Value, spec: PartialTensor) -> bool:
