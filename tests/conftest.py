@@ -56,6 +56,7 @@ WITHOUT_ZOO = any(find_spec(name) is None for name in ("timm", "torchvision", "t
 )
 OF_TORCH = [
     "functional/test_with_torch.py",
+    "models/test_static_caches.py",
     "models/test_torch.py",
     "layers/test_contrib_models.py",
     "tensor/test_torch_memory.py",

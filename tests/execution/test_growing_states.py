@@ -268,3 +268,10 @@ def test_runs_take_turns_with_few_programs(waits: bool, monkeypatch: pytest.Monk
         if waits:
             with pytest.raises(pf.ClosedError, match="was released"):
                 earlier.numpy()
+
+
+def test_messages_have_the_dims_of_the_file() -> None:
+    with pf.Worker(cache("batch", 3, 4), carry={"present": "past"}) as worker:
+        worker.schedule(random(2, 3, 5, 4))
+        with pytest.raises(pf.InputError, match=r"'past' is \(2, 3, 5, 4\), and 'batch' is 1 in this run's inputs"):
+            worker.schedule(random(1, 3, 1, 4))

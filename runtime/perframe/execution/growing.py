@@ -18,7 +18,7 @@ from perframe.execution.state import State, serves
 from perframe.ir import Layer, Model, Value
 from perframe.ir.geometry import Ints
 from perframe.ir.sizes.partial import DynamicTensorShape
-from perframe.passes.layout.grow_states import Growth
+from perframe.passes.layout.lay_out_states import StateLayout
 from perframe.tensor import Array, DataType, Storage, Tensor, TensorShape
 from perframe.tensor.memory import with_room
 
@@ -52,16 +52,14 @@ class GrowingState(State):
 
     def __init__(
         self,
-        growth: Growth,
+        layout: StateLayout,
         given: Value,
         made: DynamicTensorShape | None,
         backend: Backend,
         capacity: int | None,
     ) -> None:
         """`capacity` is the most rows that it may have; None lets the room double when it is full."""
-        super().__init__(growth.output, given, made, backend)
-        assert self.shape is not None
-        self.growth, self.shape = growth, growth.laid_out(self.shape)
+        super().__init__(layout.output, given, made, backend, layout)
         self._capacity = capacity
         self._held: Storage | None = None  # the storage in which the state lies, if it has room for `_rows`
         self._rows = 0
@@ -152,7 +150,7 @@ class GrowingState(State):
 
 
 class Turns:
-    """Transposes tensors on the device: a state that grows is laid out in another order than that of its file."""
+    """Transposes tensors on the device: a state may be laid out in another order than that of its file."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine

@@ -55,7 +55,7 @@ class Instance:
         self.guarded = self.backend.guarded if isinstance(self.backend, Guarding) else None
         self.states = States(model, settings.carry, machine, settings.cast, settings.carry_capacity)
         self.outputs = Outputs(model, self.states.targets, self.backend, self.host, self.states.in_file_order)
-        self.parts = Parts(model, machine, self.outputs.targets, self.states.grown)
+        self.parts = Parts(model, machine, self.outputs.targets, self.states.layouts)
         self.inputs = Inputs(model, settings.cast, self.states.sources)
         self._memory: WorkerMemory | None = None  # while a worker has it
         self._repeats = Repeats(self.parts, self.inputs, self.states, self.outputs)

@@ -24,7 +24,7 @@ from perframe.execution.layer_check import LayerCheck, limit_of
 from perframe.graphics import GLContext
 from perframe.importers.loading import load
 from perframe.ir import Evaluate, Model
-from perframe.passes.layout.grow_states import Growth
+from perframe.passes.layout.lay_out_states import StateLayout
 from perframe.passes.prepared import prepared
 from perframe.safety.records import dataclass
 from perframe.tensor import BackendType, Tensor, checks
@@ -42,7 +42,7 @@ class Machine:
     evaluate: Evaluate
     evaluation: Callable[[Any, Sequence[Any]], Callable[[Sequence[Any]], list[Any]]]  # for all inputs of these shapes
     run_on_host: Callable[[Any, Sequence[Any]], list[Any]]
-    prepare: Callable[[Model, Sequence[Growth]], Model]  # a model as the backend's kernels want it
+    prepare: Callable[[Model, Sequence[StateLayout]], Model]  # a model as the backend's kernels want it
     in_job: Callable[[Callable[[], None]], Any]  # begins a job
     strict: bool
     check: LayerCheck | None = None  # receives each model and all values of its run; with a check, runs keep all values
@@ -61,8 +61,8 @@ def open_machine(
     if check is None and checks.enabled():
         check = LayerCheck(evaluate, backend_type, True, limit_of(precision))
 
-    def prepare(model: Model, grown: Sequence[Growth]) -> Model:
-        return prepared(model, evaluate, backend_type, grown)
+    def prepare(model: Model, layouts: Sequence[StateLayout]) -> Model:
+        return prepared(model, evaluate, backend_type, layouts)
 
     return Machine(backend, host, evaluate, evaluation_of(), host_runner(), prepare, job_scheduler(), strict, check)
 

@@ -18,7 +18,7 @@ from perframe.execution.planned_part import PlannedPart
 from perframe.execution.report import MemoryUse
 from perframe.execution.static_branches import Branches, Decisions, Numbers
 from perframe.ir import Layer, Model, Subgraph, Value
-from perframe.passes.layout.grow_states import Growth
+from perframe.passes.layout.lay_out_states import StateLayout
 from perframe.plan.budget import Budget, Stopwatch
 from perframe.plan.plan import NO_TARGETS, Target
 from perframe.safety.collection import uncollected
@@ -65,17 +65,17 @@ class Parts:
         model: Model,
         machine: Machine,
         targets: Mapping[str, Target] = NO_TARGETS,
-        grown: Sequence[Growth] = (),
+        layouts: Sequence[StateLayout] = (),
     ) -> None:
-        """`targets` decide where the model's outputs are written. `grown` lists the states that grow."""
-        self._machine, self._check, self._targets, self._grown = machine, machine.check, targets, grown
+        """`targets` decide where the model's outputs are written. `layouts` are those of states."""
+        self._machine, self._check, self._targets, self._layouts = machine, machine.check, targets, layouts
         branches = Branches(model, machine.evaluate)
         self._branches = branches if branches.may_decide else None
         self._chosen_for: dict[Any, Parts | None] = {}  # by the inputs' shapes, and the values of those that decide
         self._decided: dict[Decisions, Parts] = {}
         self.ran: PlannedPart | None = None  # the part that was all of the last run, which was whole
         self._names = [value.name for value in model.inputs]
-        prepared = machine.prepare(model, grown)
+        prepared = machine.prepare(model, layouts)
         self.outputs = prepared.outputs
         self.model = prepared if machine.check is None else with_all_values(prepared)
         self._parts = [_part_of(layers, machine, targets) for layers in partition(self.model)]
@@ -179,7 +179,7 @@ class Parts:
         if key not in self._chosen_for:
             decisions, model = self._branches.decide(*key)
             if decisions and decisions not in self._decided:
-                self._decided[decisions] = Parts(model, self._machine, self._targets, self._grown)
+                self._decided[decisions] = Parts(model, self._machine, self._targets, self._layouts)
             if len(self._chosen_for) >= MAX_CHOSEN:
                 self._chosen_for.clear()
             self._chosen_for[key] = self._decided.get(decisions)

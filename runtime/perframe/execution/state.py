@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from perframe.errors import InputError
 from perframe.execution.outputs import copy_values
 from perframe.ir import Value
 from perframe.ir.sizes.partial import DynamicTensorShape
+from perframe.passes.layout.lay_out_states import StateLayout
 from perframe.plan.plan import Target
 from perframe.tensor import Array, DataType, Fence, Storage, Tensor, TensorShape
 
@@ -23,7 +24,7 @@ _Behind = tuple[Storage, Storage, TensorShape, float]
 class State(Target):
     """One output that the next run reads. Two storages take turns, so that nothing is copied. If runs replace rows of a
     state, the storage that a run writes lacks the rows that the last run replaced: runs write these and the new ones.
-    `shape` is the declared shape in the order of its dims, which for a state that grows is not that of the file.
+    `shape` is the declared shape in the order of its dims, which may not be that of the file.
 
     `values` are the last good value, and those of later runs that may yet fail: a tensor, an array, or None for zeros
     of a shape that is not known yet.
@@ -31,10 +32,22 @@ class State(Target):
 
     grows = False
 
-    def __init__(self, output: str, given: Value, made: DynamicTensorShape | None, backend: Backend) -> None:
-        """`made` is the shape of the output: what it knows of an open dim of the input is known of the state."""
+    def __init__(
+        self,
+        output: str,
+        given: Value,
+        made: DynamicTensorShape | None,
+        backend: Backend,
+        layout: StateLayout | None = None,
+    ) -> None:
+        """`made` is the shape of the output: what it knows of an open dim of the input is known of the state. Without a
+        `layout` dims are in the order of the file.
+        """
         self.output, self.source, self.given = output, given.name, given
         self.shape, self._backend = _refined(given.shape, made), backend
+        if layout is not None and self.shape is not None:
+            self.shape = layout.laid_out(self.shape)
+        self._layout = layout
         self._storages: list[Storage] = []
         self._noted: Storage | None = None  # the numbers of the rows that the last run replaced
         self._behind: _Behind | None = None  # the storage that lacks these rows
@@ -132,7 +145,7 @@ class State(Target):
     def check(self, value: Any) -> None:
         """Raise InputError if the input cannot take this output of a run."""
         if not isinstance(value, Tensor) or (value.shape != self._accepted and not self._accepts(value.shape)):
-            found = f"{value.dtype} {value.shape}" if isinstance(value, Tensor) else "no tensor"
+            found = f"{value.dtype} {self.in_file(value.shape)}" if isinstance(value, Tensor) else "no tensor"
             raise InputError(
                 f"the output {self.output!r} of this run is {found}, which its input {self.given} cannot take. The "
                 "state is as it was before the run"
@@ -149,6 +162,10 @@ class State(Target):
             self._begun = None
         self.values.append(value)
         return value.data_on_backend.write
+
+    def in_file(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Return a shape in the order of the file, for messages."""
+        return tuple(shape) if self._layout is None else tuple(shape[axis] for axis in self._layout.inverse)
 
     def _accepts(self, shape: TensorShape) -> bool:
         if self.shape is not None and not self.shape.accepts(shape):

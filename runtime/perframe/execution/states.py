@@ -14,7 +14,7 @@ from perframe.execution.planned_part import PlannedPart
 from perframe.execution.state import State
 from perframe.ir import Model, Value
 from perframe.ir.sizes.partial import DynamicTensorShape
-from perframe.passes.layout.grow_states import Growth, growths
+from perframe.passes.layout.lay_out_states import state_layouts
 from perframe.plan.plan import Target
 from perframe.tensor import Array, Fence, Tensor
 from perframe.tensor.memory import sum_unseen
@@ -40,12 +40,13 @@ class States:
             raise InputError(f"{model.name}: carry gives the input {twice[0]!r} two outputs")
         inputs = {output: _input_for(model, output, name) for output, name in pairs.items()}
         made = {value.name: value.spec.shape for value in model.outputs}
-        self._grown = {growth.output: growth for growth in growths(model, pairs)}
-        rows = capacities(model.name, [growth.source for growth in self.grown], capacity)
+        self.layouts = state_layouts(model, pairs)  # of states whose dims are not in the order of the file
+        self._layouts = {layout.output: layout for layout in self.layouts}
+        rows = capacities(model.name, [layout.source for layout in self.layouts if layout.grows], capacity)
         self._states = [
-            GrowingState(self._grown[output], given, made[output], self._backend, rows[given.name])
-            if output in self._grown
-            else State(output, given, made[output], self._backend)
+            GrowingState(layout, given, made[output], self._backend, rows[given.name])
+            if (layout := self._layouts.get(output)) is not None and layout.grows
+            else State(output, given, made[output], self._backend, layout)
             for output, given in inputs.items()
         ]
         self._given_dims = _given_dims(model, self.sources)
@@ -54,11 +55,6 @@ class States:
             (state, [(axis, dim) for axis, dim in state.named if dim in names]) for state in self._states
         ]  # with the dims that other inputs give
         self._writers: list[list[Fence]] = []  # for each run that may yet fail, the jobs that write its states
-
-    @property
-    def grown(self) -> list[Growth]:
-        """The states that grow."""
-        return list(self._grown.values())
 
     @property
     def targets(self) -> dict[str, Target]:
@@ -82,8 +78,8 @@ class States:
             for axis, dim in checked:
                 if dims[dim] != value.shape[axis]:
                     raise InputError(
-                        f"the state {state.source!r} is {tuple(value.shape)}, and {dim!r} is {dims[dim]} in this run's "
-                        "inputs: call reset() to begin again"
+                        f"the state {state.source!r} is {state.in_file(value.shape)}, and {dim!r} is {dims[dim]} in "
+                        "this run's inputs: call reset() to begin again"
                     )
 
     def end(self, values: Values) -> None:
@@ -179,8 +175,8 @@ class States:
 
     def in_file_order(self, output: str, value: Any, name: str = "") -> Any:
         """Return the value of an output, or of its state, with dims as in the file. Never waits."""
-        growth = self._grown.get(output)
-        return value if growth is None else self._turns.turned(value, growth.inverse, name or output)
+        layout = self._layouts.get(output)
+        return value if layout is None else self._turns.turned(value, layout.inverse, name or output)
 
     def _state(self, name: str | None) -> State:
         for state in self._states:
@@ -194,12 +190,12 @@ class States:
         )
 
     def _laid_out(self, state: State, value: Any) -> Any:
-        growth = self._grown.get(state.output)
-        if growth is None:
+        layout = self._layouts.get(state.output)
+        if layout is None:
             return self._own(value)
         if isinstance(value, Tensor):
-            return self._own(self._turns.turned(value, growth.perm, state.source))
-        return value.transpose(growth.perm).copy()
+            return self._own(self._turns.turned(value, layout.perm, state.source))
+        return value.transpose(layout.perm).copy()
 
     def _own(self, value: Any) -> Any:
         """Copy a value that the caller may change."""

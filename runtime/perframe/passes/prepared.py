@@ -14,12 +14,12 @@ import numpy as np
 from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.equality import signature
 from perframe.passes import prepare
-from perframe.passes.layout.grow_states import Growth, lay_out
+from perframe.passes.layout.lay_out_states import StateLayout, lay_out
 from perframe.safety.records import dataclass
 from perframe.tensor.locks import new_lock
 
 _lock = new_lock()
-_Key = tuple[str, tuple[Growth, ...]]  # the type of the backend, and the states that grow
+_Key = tuple[str, tuple[StateLayout, ...]]  # the type of the backend, and the layouts of states
 _known: weakref.WeakKeyDictionary[Model, dict[_Key, tuple[Hashable, weakref.ref[Model]]]] = weakref.WeakKeyDictionary()
 
 
@@ -40,12 +40,12 @@ class _Same:
         return id(self.value)
 
 
-def prepared(model: Model, evaluate: Evaluate, backend_type: str, grown: Sequence[Growth] = ()) -> Model:
-    """Return the model in the form that a backend's kernels want, with the states that grow laid out for that.
+def prepared(model: Model, evaluate: Evaluate, backend_type: str, layouts: Sequence[StateLayout] = ()) -> Model:
+    """Return the model in the form that a backend's kernels want, with these layouts of states.
 
     The result is the same object as long as a worker holds it and `model` has not changed.
     """
-    state, key = _state(model), (backend_type, tuple(grown))
+    state, key = _state(model), (backend_type, tuple(layouts))
     if state is None:
         model.inference.forget()
     else:
@@ -54,7 +54,7 @@ def prepared(model: Model, evaluate: Evaluate, backend_type: str, grown: Sequenc
             found = reference() if reference is not None else None
             if found is not None and before == state:
                 return found
-    made = prepare(lay_out(model, grown) if grown else model, evaluate, backend_type)
+    made = prepare(lay_out(model, layouts) if layouts else model, evaluate, backend_type)
     if state is not None:
         freeze(made, besides=model)
     if state is not None and made is not model:

@@ -8,7 +8,7 @@ from perframe.backends import evaluator
 from perframe.ir import Layer, Model, Value
 from perframe.ir.sizes.partial import Dim
 from perframe.passes import optimize
-from perframe.passes.layout.grow_states import growths
+from perframe.passes.layout.lay_out_states import state_layouts
 from perframe.passes.prepared import freeze
 from perframe.text.names import LENGTH, names_of
 
@@ -35,7 +35,7 @@ def without_mask(model: Model) -> Model:
         made.fix_dims({ids.shape[0]: 1})
     optimize(made, evaluator())
     freeze(made, besides=model)
-    before, after = ({growth.source for growth in growths(one, names.carry)} for one in (model, made))
+    before, after = ({one.source for one in state_layouts(graph, names.carry) if one.grows} for graph in (model, made))
     return made if cache.name in after and before < after else model  # the cache counts all tokens, since it grows
 
 
