@@ -74,7 +74,7 @@ def test_a_layer_that_cannot_be_followed_is_named(monkeypatch: pytest.MonkeyPatc
             trace(worker)
         assert part._tracing.layer == "y"
         assert part._templates is not None and not part._templates.is_open
-        part._templates.is_open = True
+        part._templates.can_follow = True
         part._trace_in_job(((5, 4),))
         assert "layer 'y' cannot be followed" in caplog.text
         for rows in (5, 6):

@@ -132,10 +132,10 @@ class Inputs:
             self._are_tensors = all([kind in (Tensor, np.ndarray) for kind, _ in kinds])
         return checked
 
-    def again(self, positional: tuple[Any, ...], shapes: Sequence[Any], other_sizes: bool) -> Mapping[str, Any] | None:
-        """Return the inputs of one run by name, if they are checked already: of the types, dtypes and shapes of the
-        last ones, which needed no conversion, and whose `latest` was `shapes`. Otherwise return None. With
-        `other_sizes`, other shapes that pass the same checks will do, and become the `latest`.
+    def again(self, positional: tuple[Any, ...], shapes: Sequence[Any]) -> Mapping[str, Any] | None:
+        """Return the inputs of one run by name, if they are checked already: of the types and dtypes of the last ones,
+        which needed no conversion, and whose `latest` was `shapes`. Other shapes that pass the same checks become the
+        `latest`. Otherwise return None.
         """
         names = self.names
         if not (self._shapes is self.latest is shapes) or self._kept or not self._are_tensors:
@@ -155,7 +155,7 @@ class Inputs:
                 return None
             found.append(value.shape)
         if found != shapes:
-            if not other_sizes or not self._are_like(found):
+            if not self._are_like(found):
                 return None
             self._shapes = self.latest = found
         return given

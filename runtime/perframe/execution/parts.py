@@ -16,7 +16,7 @@ from perframe.execution.layer_check import with_all_values
 from perframe.execution.machine import Machine, Values, downloaded
 from perframe.execution.planned_part import PlannedPart
 from perframe.execution.report import MemoryUse
-from perframe.execution.static_branches import Branches, Decisions, Numbers
+from perframe.execution.static_branches import Branches, Decisions, Numbers, Rule
 from perframe.ir import Layer, Model, Subgraph, Value
 from perframe.passes.layout.lay_out_states import StateLayout
 from perframe.plan.budget import Budget, Stopwatch
@@ -71,7 +71,9 @@ class Parts:
         self._machine, self._check, self._targets, self._layouts = machine, machine.check, targets, layouts
         branches = Branches(model, machine.evaluate)
         self._branches = branches if branches.may_decide else None
-        self._chosen_for: dict[Any, Parts | None] = {}  # by the inputs' shapes, and the values of those that decide
+        # by the inputs' shapes, and the values of those that decide: the parts with decided branches, and the rule
+        self._chosen_for: dict[Any, tuple[Parts | None, Rule | None]] = {}
+        self._latest: Parts | None = None  # those of the last run
         self._decided: dict[Decisions, Parts] = {}
         self.ran: PlannedPart | None = None  # the part that was all of the last run, which was whole
         self._names = [value.name for value in model.inputs]
@@ -151,6 +153,14 @@ class Parts:
         """Return the values of inputs that decide branches."""
         return self._branches.numbers(values) if self._branches is not None and self._branches.deciding else ()
 
+    def still_chooses(self, part: PlannedPart, values: Values) -> bool:
+        """Whether a part is the whole model for these inputs too. The last run had the same numbers, and the part."""
+        if self._branches is None:
+            return self._one is part
+        if not self._branches.agrees([values[name].shape for name in self._names]):
+            return False
+        return self._one is part if self._latest is None else self._latest.still_chooses(part, values)
+
     def hold(self, values: Values) -> None:
         """Replace arrays by tensors, where they can be uploaded now for a run that begins later. Layers on the host
         would read them back, so this is for models that are one part.
@@ -182,9 +192,9 @@ class Parts:
                 self._decided[decisions] = Parts(model, self._machine, self._targets, self._layouts)
             if len(self._chosen_for) >= MAX_CHOSEN:
                 self._chosen_for.clear()
-            self._chosen_for[key] = self._decided.get(decisions)
-        decided = self._chosen_for[key]
-        return self if decided is None else decided._chosen(values)
+            self._chosen_for[key] = self._decided.get(decisions), self._branches.rule
+        self._latest, self._branches.rule = self._chosen_for[key]
+        return self if self._latest is None else self._latest._chosen(values)
 
     @property
     def memory_use(self) -> list[MemoryUse]:

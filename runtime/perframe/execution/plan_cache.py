@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from perframe.plan.plan import Plan
@@ -23,25 +23,43 @@ class PlanCache(dict[Any, Plan]):
         self.evicted: list[Plan] = []  # plans to free when their last runs are over
         self.is_fitting = False  # whether a plan may be getting other shapes, so that none may go
 
-    def use(self, key: Any, plan: Plan) -> None:
-        """Note that one of the plans runs, and not the last one."""
-        self[key] = self.pop(key)
-        self._use(plan)
+    def next(self, key: Any) -> Plan | None:
+        """Return the plan for a key, which runs next; None if there is none."""
+        plan = self.get(key)
+        if plan is not None and plan is not self.last:
+            self[key] = self.pop(key)
+            self._use(plan)
+        return plan
 
     def _use(self, plan: Plan) -> None:
         if self.last is not None:
             self.last.used = next(ledger.uses)
         self.last = plan
 
-    def spare(self, never_again: bool) -> Sequence[Plan]:
-        """The plans that may get other shapes: the oldest, which would be freed, or all but the last if a set of input
-        shapes comes `never_again`.
+    def fit(self, key: Any, fitted: Callable[[Sequence[Plan]], Plan | None], never_again: bool) -> Plan | None:
+        """Return the plan that `fitted` makes, and keep it for a key. The function gets the plans to which it may give
+        other shapes: the oldest, which would be freed, or all but the last if a set of input shapes comes
+        `never_again`.
         """
-        plans = list(self.values())
-        return plans[:-1] if never_again else plans[:1] if len(plans) >= MAX_PLANS else ()
+        spare: Sequence[Plan] = ()
+        if never_again or len(self) >= MAX_PLANS:
+            spare = list(self.values())[: -1 if never_again else 1]
+        self.is_fitting = True
+        try:
+            plan = fitted(spare)
+        finally:
+            self.is_fitting = False
+        if plan is not None:
+            self.move(plan, key)
+        return plan
 
     def move(self, plan: Plan, key: Any) -> None:
         """Keep a plan for another key: it was resized, or is new."""
+        if plan is self.last and not self.evicted:  # as in most frames with new shapes
+            self.popitem()
+            self.pop(key, None)
+            self[key] = plan
+            return
         for other in [other for other, known in self.items() if known is plan]:
             del self[other]
         self.evicted = [evicted for evicted in self.evicted if evicted is not plan]

@@ -194,16 +194,19 @@ class PlannedPart:
 
     def _plan_for(self, values: Values) -> Plan:
         key, shapes, decisive = self._key(values)
-        plan = self._plans.get(key)
-        self._begin_tracing(plan or self.latest_plan)  # for a new shape too: where a state grows it never comes again
-        if plan is not None:
-            if plan is not self._plans.last:
-                self._plans.use(key, plan)
-            return plan
+        known = self._plans.next(key)
+        self._begin_tracing(known or self.latest_plan)  # for a new shape too: where a state grows it never comes again
+        if known is not None:
+            return known
         sizes = self._sizes(shapes, decisive.values())
         for _ in self._awaiting(key, sizes):
             pass
         return self._fitted(key, sizes) or self._keep(key, self._made(shapes, decisive), sizes)
+
+    def ready_plan(self, values: Values) -> Plan | None:
+        """Return the plan for these inputs, which runs next; None if it must be made layer by layer."""
+        key, shapes, decisive = self._key(values)
+        return self._plans.next(key) or self._fitted(key, self._sizes(shapes, decisive.values()))
 
     def _awaiting(self, key: Any, sizes: Shapes | None) -> Iterator[None]:
         """Wait for a template that a job is making, if a state grows: no later run has the shapes of this one."""
@@ -212,17 +215,10 @@ class PlannedPart:
 
     def _fitted(self, key: Any, sizes: Shapes | None) -> Plan | None:
         """Return the plan of a template, or None if no template serves these sizes."""
-        if self._templates is None or sizes is None:
+        templates, backend = self._templates, self._machine.backend
+        if templates is None or sizes is None:
             return None
-        self._plans.is_fitting = True
-        try:
-            spare = self._plans.spare(never_again=self.grows)
-            plan = self._templates.plan(sizes, self._machine.backend, spare)
-        finally:
-            self._plans.is_fitting = False
-        if plan is not None:
-            self._plans.move(plan, key)
-        return plan
+        return self._plans.fit(key, lambda spare: templates.plan(sizes, backend, spare), self.grows)
 
     def _keep(self, key: Any, plan: Plan, sizes: Shapes | None) -> Plan:
         """Keep a plan that no template made."""

@@ -1,5 +1,5 @@
-"""A run like the one before: the same plan, for inputs of the same types, dtypes and shapes. A state that grows changes
-shapes, and the plan takes them.
+"""A run like the one before: the same part, for inputs of the same types and dtypes. For the same shapes its plan is
+the same, too. A state that grows changes shapes, and the plan takes them; other new shapes get a template's plan.
 
 Between two frames other code fills the processor's caches, and then each function that a run calls takes several times
 what it takes in a loop. So such a run skips what the run before it has decided.
@@ -43,11 +43,10 @@ class Repeats:
         part, plan, outputs = self._part, self._plan, self._outputs
         if part is None or plan is None:
             return False
-        checked = self._inputs.again(given, self._shapes, part.grows)
+        checked = self._inputs.again(given, self._shapes)
         if checked is None or part.settled_plan is not plan:
             return False
-        self._shapes = self._inputs.latest
-        values, targets = dict(checked), outputs.targets
+        values, targets, latest = dict(checked), outputs.targets, self._inputs.latest
         if self._numbers and self._parts.numbers(values) != self._numbers:
             return False
         if targets:
@@ -57,8 +56,13 @@ class Repeats:
             if part.grows:
                 if plan.wrote(checked.values()) or not part.refit(plan, values):
                     return False
+            elif latest is not self._shapes:
+                if not self._parts.still_chooses(part, values) or (plan := part.ready_plan(values)) is None:
+                    return False
+                self._plan, self._all_shapes = plan, plan.input_shapes if targets else ()
             elif targets and [values[operand.name].shape for operand in plan.inputs] != self._all_shapes:
                 return False  # a state has begun again in another shape
+            self._shapes = latest
             plan.bind(values, None, targets)
         except MemoryLimitError:
             return False

@@ -27,6 +27,7 @@ MAX_KNOWN = 64  # regions of sizes whose decisions are remembered
 MAX_NUMBERS = 8  # sets of numbers: more come from a counter, and each would get plans of its own
 MAX_ELEMENTS = 8  # of an input that decides
 
+Rule = tuple[tuple[int, ...], SizeArithmetic]  # the ranks of inputs, -1 for one without a shape, and the guards of sizes
 Numbers = tuple[bytes | None, ...]  # those of each deciding input; None for one whose values are not here
 
 
@@ -42,6 +43,7 @@ class Branches:
         self._known: list[tuple[Any, SizeArithmetic, Decisions, Model]] = []
         self.deciding = deciding_inputs(model)
         self._seen = set[Numbers]()
+        self.rule: Rule | None = None  # by which the last run's branches were decided
 
     @property
     def may_decide(self) -> bool:
@@ -62,6 +64,7 @@ class Branches:
             self.deciding, numbers = (), ()  # from now on shapes decide alone
         shapes = [() if shape is None else shape for shape in given]
         sizes = self._dims.sizes(shapes)
+        self.rule = None
         if sizes is None:
             return (), self._model
         kind = tuple([-1 if shape is None else len(shape) for shape in given]), numbers
@@ -71,11 +74,19 @@ class Branches:
             found = self._find(kind, sizes)
         return found or self._follow(kind, shapes, sizes)
 
+    def agrees(self, shapes: Shapes) -> bool:
+        """Whether inputs of these shapes decide branches like the last run's, if the numbers are the same."""
+        if self.rule is None or tuple([len(shape) for shape in shapes]) != self.rule[0]:
+            return False
+        sizes = self._dims.sizes(shapes)
+        return sizes is not None and self.rule[1].evaluate(sizes) is not None
+
     def _find(self, kind: Any, sizes: Sequence[int]) -> tuple[Decisions, Model] | None:
         for index, (of_kind, arithmetic, decisions, model) in enumerate(self._known):
             if of_kind == kind and arithmetic.evaluate(sizes) is not None:
                 if index:  # the next sizes are like these
                     self._known.insert(0, self._known.pop(index))
+                self.rule = kind[0], arithmetic
                 return decisions, model
         return None
 
@@ -91,7 +102,8 @@ class Branches:
             if data is not None
         }
         decisions, model = decide_branches(self._model, known, self._evaluate, values)
-        self._known.insert(0, (kind, trace.arithmetic([]), decisions, model))
+        self.rule = ranks, trace.arithmetic([])
+        self._known.insert(0, (kind, self.rule[1], decisions, model))
         del self._known[MAX_KNOWN:]
         return decisions, model
 

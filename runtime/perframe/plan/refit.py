@@ -34,7 +34,7 @@ from perframe.tensor.memory import Holder, ledger
 
 log = logging.getLogger("perframe")
 MAX_TEMPLATES = 32  # of one part: kernels share the work otherwise in each range of sizes
-PATIENCE = 4  # jobs in a row without a use of any template, after which a part is traced no more
+PATIENCE = 4  # jobs in a row without a use of any template, after which a part is traced no more until one is used
 MORE_PATIENCE = 16  # such jobs where a state grows, since each run is planned without templates
 CHANGES: tuple[Callable[[int], int], ...] = (  # expected changes of sizes; a batch of one often stays one
     lambda size: size,
@@ -218,7 +218,7 @@ class Templates(Holder):
         self.users: weakref.WeakSet[Any] = weakref.WeakSet()  # the parts of workers that use them
         ledger.holders.add(self)
         self.keeps_trying = False  # whether a state of a user grows
-        self.is_open = True  # false when a layer cannot be followed, or when tracing brings no uses
+        self.can_follow = True  # false when a layer cannot be followed to other sizes
 
     def plan(self, shapes: Shapes, backend: Backend, spare: Sequence[Plan] = ()) -> Plan | None:
         """Return the plan for these shapes, or None if no template serves them yet. It may be one of the `spare` plans,
@@ -293,6 +293,11 @@ class Templates(Holder):
         """Whether a job traces the part now."""
         return self._busy.locked()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether to trace more shapes: not after jobs that brought no use, until a template is used again."""
+        return self.can_follow and self._unused < (MORE_PATIENCE if self.keeps_trying else PATIENCE)
+
     def has_sizes(self, shapes: Shapes) -> bool:
         """Whether the model leaves any dim of these shapes open."""
         return bool(self._dims.sizes(shapes))
@@ -320,12 +325,10 @@ class Templates(Holder):
                     break
                 if not self._missing and not self._serves(others, shapes):
                     self._follow(others, shapes, make, tracing)
-            if self._unused >= (MORE_PATIENCE if self.keeps_trying else PATIENCE):
-                self.is_open = False
         except TracingEndedError:
             pass
         except Exception:
-            self.is_open = False
+            self.can_follow = False
             raise
         finally:
             self._busy.release()

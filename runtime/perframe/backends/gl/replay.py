@@ -56,6 +56,9 @@ class CommandList:
         self._read, self._written = set[Any](), set[Any]()  # by kernels since the last barrier
         self._words = np.empty((0, _ROW), np.int64)
         self._address = 0
+        self._size_words = self._size_places = np.empty(0, np.intp)
+        self.moves = 0  # the device's `moves` when the names were written
+        self.numbers: Any = None  # the numbers that were written for sizes
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -119,12 +122,24 @@ class CommandList:
         self._end_kernels()
         self._words = np.array(self._rows, np.int64).reshape(-1, _ROW)
         self._address = self._words.ctypes.data
+        self._size_words = np.array([row * _ROW + word for row, word, _ in self._sizes], np.intp)
+        self._size_places = np.array([place for *_, place in self._sizes], np.intp)
         return self
+
+    def refresh(self, moves: int) -> None:
+        """Write all names anew if storages have got other GL objects since: the device counts its `moves`."""
+        if moves != self.moves:
+            for owner in self._places:
+                self.replace(owner, self._bound.get(owner, owner))
+            self.moves = moves
 
     def replace(self, owner: Any, new: Any) -> None:
         """Let `new` take the owner's place in all rows."""
+        names: dict[str, int] = {}
         for row, word, attribute in self._places.get(owner, ()):
-            self._words[row, word] = attrgetter(attribute)(new)
+            if attribute not in names:
+                names[attribute] = attrgetter(attribute)(new)
+            self._words[row, word] = names[attribute]
 
     def uses(self, owners: Collection[Any]) -> bool:
         """Whether a row has a name of one of these owners."""
@@ -135,10 +150,10 @@ class CommandList:
         self._words[rows, words] = values
 
     def fill_sizes(self, numbers: Array) -> None:
-        """Write the arguments that depend on sizes."""
-        if self._sizes:
-            rows, words, places = np.array(self._sizes).T
-            self._words[rows, words] = numbers[places]
+        """Write the arguments that depend on sizes, unless they are there."""
+        if numbers is not self.numbers:
+            self.numbers = numbers
+            self._words.reshape(-1)[self._size_words] = numbers[self._size_places]
 
     def flags(self, rows: Sequence[int] | slice) -> Array:
         """Whether the calls of these rows have returned a GLboolean that is true."""

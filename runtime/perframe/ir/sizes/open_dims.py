@@ -28,9 +28,16 @@ class OpenDims:
 
     def __init__(self, declared: Sequence[Sequence[Any] | None]) -> None:
         self._declared = declared
+        self._known: dict[tuple[int, ...], Positions] = {}  # by ranks
 
     def positions(self, ranks: Sequence[int]) -> Positions:
         """Return the positions of open dims in inputs of these ranks."""
+        key = tuple(ranks)
+        if key not in self._known:
+            self._known[key] = self._positions(key)
+        return self._known[key]
+
+    def _positions(self, ranks: Sequence[int]) -> Positions:
         firsts: dict[Any, int] = {}
         alike = []
         for begin, rank, declared in zip(accumulate(ranks, initial=0), ranks, self._declared, strict=False):
@@ -44,9 +51,10 @@ class OpenDims:
 
     def sizes(self, shapes: Shapes) -> list[int] | None:
         """Return the sizes of open dims in these shapes, or None if one name has two sizes."""
-        positions, dims = self.positions([*map(len, shapes)]), [*chain.from_iterable(shapes)]
-        if any(dims[first] != dims[again] for first, again in positions.alike):
-            return None
+        positions, dims = self.positions([len(shape) for shape in shapes]), [dim for shape in shapes for dim in shape]
+        for first, again in positions.alike:  # a frame waits, and this takes less time than a generator
+            if dims[first] != dims[again]:
+                return None
         return [dims[position] for position in positions.opened]
 
     def put(self, sizes: Sequence[int], shapes: Shapes) -> list[list[int]]:

@@ -57,7 +57,6 @@ class GLProgram:
         self._bound: dict[Storage, Storage] = {}  # what stands in for the plan's storages
         self._lists: dict[tuple[int, int, bool], CommandList] = {}  # by the range of their steps, and whether timed
         self._stamps: dict[CommandList, NDArray[Any]] = {}  # the rows that write a stamp
-        self._moves = device.moves
         alignment = max(16, device.limits["uniform_alignment"])
         data = bytearray()
         for step in steps:
@@ -88,10 +87,6 @@ class GLProgram:
     def run(self, begin: int, end: int) -> None:
         """Submit the steps from `begin` up to `end`."""
         with self._device.using():
-            if self._moves != self._device.moves:
-                self._moves = self._device.moves
-                self._lists.clear()
-                self._stamps.clear()
             timers = self._timers
             places = None if timers is None else timers.begin(begin, end - begin + 1)
             commands = self._commands(begin, end, None if places is None else timers)
@@ -140,6 +135,8 @@ class GLProgram:
                 found.call(*timers.call)
                 self._stamps[found] = np.array(rows)
             self._lists[key] = found.finish()
+            found.moves = self._device.moves
+        found.refresh(self._device.moves)
         return found
 
     def record_ahead(self) -> Iterator[None]:
@@ -152,6 +149,7 @@ class GLProgram:
             yield
         if moves == self._device.moves and bound == self._bound and key not in self._lists:
             self._lists[key] = found.finish()
+            found.moves = moves
 
     def time_steps(self, on: bool) -> None:
         """Let the GPU time the steps of each run from now on, or no longer."""

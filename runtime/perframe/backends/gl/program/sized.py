@@ -22,28 +22,37 @@ class ResizedProgram(GLProgram):
     ) -> None:
         super().__init__(device, steps, make_timers)
         self._numbers: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._bytes = b""  # those of the numbers
+        self._is_written = True  # whether the uniform buffer has the present numbers
         self._resolved: dict[int, GLStep] = {}  # steps with the present numbers
         found = [((step.offset + at) // 4, number.place) for step in steps for at, number in step.sizes]
+        self._written = self._data.view(np.int32)
         self._words, self._places = (np.array([pair[k] for pair in found], np.intp) for k in (0, 1))
 
     def apply(self, numbers: NDArray[np.int64]) -> None:
-        """Write the numbers for some sizes into the uniform buffer and into all command lists."""
-        if np.array_equal(numbers, self._numbers):
-            return
-        self._numbers = numbers.copy()
-        self._resolved.clear()
-        self._data.view(np.int32)[self._words] = numbers[self._places]
-        with self._device.using():
+        """Take the numbers for some sizes. The next run writes them, inside the context."""
+        if (given := numbers.tobytes()) != self._bytes:
+            self._bytes, self._numbers = given, np.frombuffer(given, np.int64)
+            self._is_written = False
+            self._resolved.clear()
+
+    def _write(self) -> None:
+        if not self._is_written:
+            self._written[self._words] = self._numbers[self._places]
             if self._uniforms is not None:
                 self._uniforms.write(self._data)
-        for commands in self._lists.values():
-            commands.fill_sizes(numbers)
+            self._is_written = True
+
+    def run_rows(self, index: int, rows: tuple[int, int]) -> None:
+        """Submit some rows of a step: the first, and how many."""
+        with self._device.using():
+            self._write()
+            super().run_rows(index, rows)
 
     def _commands(self, begin: int, end: int, timers: StepTimers | None) -> CommandList:
-        is_new = (begin, end, timers is not None) not in self._lists
+        self._write()
         found = super()._commands(begin, end, timers)
-        if is_new:
-            found.fill_sizes(self._numbers)
+        found.fill_sizes(self._numbers)
         return found
 
     def _step(self, index: int) -> GLStep:

@@ -42,6 +42,9 @@ class GLTemplate:
         self._results: list[Any] = list(results)
         self._places: dict[Any, SizeAt] = {}
         self.storages, self.slots = storages, workspace.slots
+        self.open_storages = [  # whose shapes depend on sizes
+            (planned, where) for planned, (where, _) in storages.items() if any(map(is_symbolic, results[where]))
+        ]
         self.lengths = [self._note(slot.storage.size) for slot in workspace.slots]
         self._marks = [[workspace.slots.index(slot) for slot in slots] for slots in workspace.marks]
         self.steps = [step.with_numbers(self._note) for step in steps]
@@ -54,6 +57,7 @@ class GLTemplate:
         self.first = [plain(number) for number in self._results]
         self.native = math.native(self._arithmetic, [(at + 1, 0) for at in range(len(self.first))], len(self.first))
         self._block = np.zeros(len(self.first) + 1, np.int64)
+        self._address, self._numbers = address_of(self._block), self._block[1:]
         self._made: weakref.WeakKeyDictionary[GLMemory, GLFitted] = weakref.WeakKeyDictionary()
 
     def _note(self, number: Any) -> Any:
@@ -79,11 +83,11 @@ class GLTemplate:
         """Write the numbers for the sizes of the last choice into the program; None while a kernel is compiling."""
         if not self.native.ready:
             return None
-        self.native.read(address_of(self._block))
+        self.native.read(self._address)
         found = self._made.get(backend)
         if found is None or not found.is_open:
-            found = self._made[backend] = GLFitted(self, backend, self._block[1:].tolist())
-        found.apply(self._block[1:])
+            found = self._made[backend] = GLFitted(self, backend, self._numbers.tolist())
+        found.apply(self._numbers)
         return found
 
     def live(self, numbers: Sequence[int]) -> list[int]:
@@ -122,6 +126,7 @@ class GLFitted:
     def _make(self, template: GLTemplate, backend: GLMemory) -> None:
         for planned, (where, dtype) in template.storages.items():
             self._planned[planned] = backend.alloc(self._shape(where), dtype)
+        self._open = [(self._planned[planned], where) for planned, where in template.open_storages]
         self._slots = [self.workspace.room(slot.storage) for slot in template.slots]
         places = {id(slot.storage): real for slot, real in zip(template.slots, self._slots, strict=True)}
         self._made_for: list[Sequence[Any]] = [()] * len(template.tables)  # the arguments of tables
@@ -152,25 +157,31 @@ class GLFitted:
 
     def apply(self, numbers: Array) -> None:
         """Make room for these sizes, and write their numbers."""
-        before, self.numbers = self.numbers, numbers.tolist()
-        storages = [(self._planned[planned], where) for planned, (where, _) in self._template.storages.items()]
-        wanted = [(storage, prod(self._shape(where))) for storage, where in storages]
-        lengths = [max(1, resolved(length, self.numbers)) for length in self._template.lengths]
-        wanted += zip(self._slots, lengths, strict=True)
-        small = [(storage, size) for storage, size in wanted if storage.max_capacity < size]
-        roomy = [(storage, min(size + size // 2, storage.most_elements)) for storage, size in small]
-        try:
+        given = numbers.tolist()
+        if small := self._small(given):
+            roomy = [(storage, min(size + size // 2, storage.most_elements)) for storage, size in small]
             for storage, size in roomy if ledger.fits(growth(roomy)) else require_growth(small):
                 self.workspace.enlarge(storage, size)
-        except BaseException:
-            self.numbers = before
-            raise
+        self.numbers = given
         for at, (table, make, arguments) in enumerate(self._template.tables):
-            given = [resolved(argument, self.numbers) for argument in arguments]
-            if given != self._made_for[at]:
-                self._made_for[at] = given
-                _fill(self._constants[id(table)], make(*given))
+            made_for = [resolved(argument, given) for argument in arguments]
+            if made_for != self._made_for[at]:
+                self._made_for[at] = made_for
+                _fill(self._constants[id(table)], make(*made_for))
         self.program.apply(numbers)
+
+    def _small(self, numbers: list[int]) -> list[tuple[GLStorage, int]]:
+        """The storages without room for their values, and the elements of these values."""
+        found = []
+        for storage, where in self._open:
+            size = prod(numbers[where]) or 1
+            if storage.max_capacity < size:
+                found.append((storage, size))
+        for storage, length in zip(self._slots, self._template.lengths, strict=True):
+            size = resolved(length, numbers) or 1
+            if storage.max_capacity < size:
+                found.append((storage, size))
+        return found
 
     def live(self) -> list[int]:
         """Return for each layer the bytes of all values that are live while it runs."""
