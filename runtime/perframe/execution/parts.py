@@ -73,7 +73,7 @@ class Parts:
         self._branches = branches if branches.may_decide else None
         # by the inputs' shapes, and the values of those that decide: the parts with decided branches, and the rule
         self._chosen_for: dict[Any, tuple[Parts | None, Rule | None]] = {}
-        self._latest: Parts | None = None  # those of the last run
+        self._latest: Parts | None = None  # those of the last decision
         self._decided: dict[Decisions, Parts] = {}
         self.ran: PlannedPart | None = None  # the part that was all of the last run, which was whole
         self._names = [value.name for value in model.inputs]
@@ -154,10 +154,11 @@ class Parts:
         return self._branches.numbers(values) if self._branches is not None and self._branches.deciding else ()
 
     def still_chooses(self, part: PlannedPart, values: Values) -> bool:
-        """Whether a part is the whole model for these inputs too. The last run had the same numbers, and the part."""
+        """Whether the last decisions hold for these inputs too, and a part is all of the model with them."""
         if self._branches is None:
             return self._one is part
-        if not self._branches.agrees([values[name].shape for name in self._names]):
+        shapes = [getattr(values[name], "shape", None) for name in self._names]
+        if not self._branches.repeats(shapes, self.numbers(values)):
             return False
         return self._one is part if self._latest is None else self._latest.still_chooses(part, values)
 

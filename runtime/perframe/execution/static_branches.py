@@ -27,8 +27,9 @@ MAX_KNOWN = 64  # regions of sizes whose decisions are remembered
 MAX_NUMBERS = 8  # sets of numbers: more come from a counter, and each would get plans of its own
 MAX_ELEMENTS = 8  # of an input that decides
 
-Rule = tuple[tuple[int, ...], SizeArithmetic]  # the ranks of inputs, -1 for one without a shape, and the guards of sizes
 Numbers = tuple[bytes | None, ...]  # those of each deciding input; None for one whose values are not here
+Kind = tuple[tuple[int, ...], Numbers]  # ranks of inputs, -1 for one without a shape, and numbers
+Rule = tuple[Kind, SizeArithmetic]  # a decision holds for inputs of this kind whose sizes pass the guards
 
 
 class Branches:
@@ -43,7 +44,7 @@ class Branches:
         self._known: list[tuple[Any, SizeArithmetic, Decisions, Model]] = []
         self.deciding = deciding_inputs(model)
         self._seen = set[Numbers]()
-        self.rule: Rule | None = None  # by which the last run's branches were decided
+        self.rule: Rule | None = None  # of the last decision
 
     @property
     def may_decide(self) -> bool:
@@ -67,32 +68,30 @@ class Branches:
         self.rule = None
         if sizes is None:
             return (), self._model
-        kind = tuple([-1 if shape is None else len(shape) for shape in given]), numbers
+        kind = _kind(given, numbers)
         found = self._find(kind, sizes)
         if found is None and kind not in [known[0] for known in self._known]:
             self._follow(kind, shapes, [2 * size for size in sizes])  # see plan/refit.py
             found = self._find(kind, sizes)
         return found or self._follow(kind, shapes, sizes)
 
-    def agrees(self, shapes: Shapes) -> bool:
-        """Whether inputs of these shapes decide branches like the last run's, if the numbers are the same."""
-        if self.rule is None or tuple([len(shape) for shape in shapes]) != self.rule[0]:
+    def repeats(self, given: Sequence[Sequence[int] | None], numbers: Numbers) -> bool:
+        """Whether the last decision holds for these inputs too."""
+        if self.rule is None or _kind(given, numbers) != self.rule[0]:
             return False
-        sizes = self._dims.sizes(shapes)
+        sizes = self._dims.sizes([() if shape is None else shape for shape in given])
         return sizes is not None and self.rule[1].evaluate(sizes) is not None
 
-    def _find(self, kind: Any, sizes: Sequence[int]) -> tuple[Decisions, Model] | None:
+    def _find(self, kind: Kind, sizes: Sequence[int]) -> tuple[Decisions, Model] | None:
         for index, (of_kind, arithmetic, decisions, model) in enumerate(self._known):
             if of_kind == kind and arithmetic.evaluate(sizes) is not None:
                 if index:  # the next sizes are like these
                     self._known.insert(0, self._known.pop(index))
-                self.rule = kind[0], arithmetic
+                self.rule = kind, arithmetic
                 return decisions, model
         return None
 
-    def _follow(
-        self, kind: tuple[tuple[int, ...], Numbers], shapes: Shapes, sizes: Sequence[int]
-    ) -> tuple[Decisions, Model]:
+    def _follow(self, kind: Kind, shapes: Shapes, sizes: Sequence[int]) -> tuple[Decisions, Model]:
         trace, (ranks, numbers) = Trace(sizes), kind
         followed = zip(self._names, ranks, self._dims.put(trace.sizes, shapes), strict=True)
         known = {name: shape for name, rank, shape in followed if rank >= 0}
@@ -102,10 +101,14 @@ class Branches:
             if data is not None
         }
         decisions, model = decide_branches(self._model, known, self._evaluate, values)
-        self.rule = ranks, trace.arithmetic([])
+        self.rule = kind, trace.arithmetic([])
         self._known.insert(0, (kind, self.rule[1], decisions, model))
         del self._known[MAX_KNOWN:]
         return decisions, model
+
+
+def _kind(given: Sequence[Sequence[int] | None], numbers: Numbers) -> Kind:
+    return tuple([-1 if shape is None else len(shape) for shape in given]), numbers
 
 
 def deciding_inputs(model: Model) -> Sequence[Value]:

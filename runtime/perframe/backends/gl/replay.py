@@ -127,7 +127,7 @@ class CommandList:
         return self
 
     def refresh(self, moves: int) -> None:
-        """Write all names anew if storages have got other GL objects since: the device counts its `moves`."""
+        """Write all names again if storages have got other GL objects since: the device counts its `moves`."""
         if moves != self.moves:
             for owner in self._places:
                 self.replace(owner, self._bound.get(owner, owner))

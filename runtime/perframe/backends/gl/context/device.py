@@ -121,7 +121,7 @@ class Device:
         self._garbage: deque[Callable[[], Any]] = deque()
         self._staging: dict[int, list[moderngl.Buffer]] = {}
         self._inside, self._is_guarded = 0, False
-        self.moves = 0  # storages that got another GL name so far: command lists then write names anew
+        self.moves = 0  # storages that got another GL name so far: command lists write names again
         self.mapped: set[Any] = set()  # the storages that CUDA has mapped
         self.allocations = 0  # buffers and textures made so far, for tests
         self.programs = ProgramCache(ctx, self.gl)

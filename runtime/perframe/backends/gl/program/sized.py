@@ -26,7 +26,7 @@ class ResizedProgram(GLProgram):
         self._is_written = True  # whether the uniform buffer has the present numbers
         self._resolved: dict[int, GLStep] = {}  # steps with the present numbers
         found = [((step.offset + at) // 4, number.place) for step in steps for at, number in step.sizes]
-        self._written = self._data.view(np.int32)
+        self._ints = self._data.view(np.int32)
         self._words, self._places = (np.array([pair[k] for pair in found], np.intp) for k in (0, 1))
 
     def apply(self, numbers: NDArray[np.int64]) -> None:
@@ -38,7 +38,7 @@ class ResizedProgram(GLProgram):
 
     def _write(self) -> None:
         if not self._is_written:
-            self._written[self._words] = self._numbers[self._places]
+            self._ints[self._words] = self._numbers[self._places]
             if self._uniforms is not None:
                 self._uniforms.write(self._data)
             self._is_written = True
