@@ -87,7 +87,7 @@ def test_caches_grow_without_a_mask(decoder: tuple[Grouped, Any], backend: str, 
     assert [value.name for value in model.inputs if "mask" in value.name] == []
     with pf.Worker(model, backend, strict=backend != "cpu", carry=pf.text.carry_of(model), carry_capacity=64) as worker:
         growing = 2 * (made.layers - made.windowed)
-        assert len(worker.states.grown) == growing
+        assert len(worker.states.layouts) == growing
         worker.reset({name: array[:, :, :0] for name, array in made.caches().items()})
         ids, planned = PROMPT, list[int]()
         init = planner.Planner.__init__
