@@ -22,7 +22,7 @@ help: ## what can be made
 demo: .venv/.demo ## the painter: a window where there is a display, a picture where there is none
 	@$(BIN)/perframe demo painter $(ARGS)
 
-test: check ## the fast checks, and the quick tests: every family on every backend (three minutes, the first time seven)
+test: check ## the fast checks, and the quick tests: every family on every backend (a minute and a half, the first time five)
 	$(BIN)/pytest --quick -n $(JOBS) $(ARGS)
 
 test-all: .venv/.all lint pytest ## all checks and all tests, as CI runs them: installs PyTorch and Ray (half an hour)
