@@ -78,7 +78,7 @@ class TextureTransform:
     def __init__(
         self,
         *,
-        region: Sequence[float] | Array | None = None,
+        region: Sequence[float] | Sequence[Sequence[float]] | Array | None = None,
         resample: str = "linear",
         letterbox: float | Sequence[float] | None = None,
         letterbox_align: str = "center",
