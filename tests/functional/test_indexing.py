@@ -126,6 +126,46 @@ def test_items_may_be_set(case: tuple[Array, Any], fixed: bool) -> None:
     np.testing.assert_array_equal(got["same"], array)
 
 
+@settings(max_examples=60, deadline=None)
+@given(selections(), st.booleans())
+def test_each_item_gets_its_value(case: tuple[Array, tuple[Any, ...]], fixed: bool) -> None:
+    array, index = case
+    places = counted(array.shape)[index]
+    values = -1 - counted(places.shape)
+    graph = pf.FunctionalGraph()
+    dims = array.shape if fixed else [f"d{axis}" for axis in range(array.ndim)]
+    x, value = graph.add_input("float32", dims, "x"), graph.add_input("float32", values.shape, "value")
+    x[index] = value
+    got = pf.run(graph.compile(y=x, optimize=False), {"x": array, "value": values})["y"]
+    want = array.copy()
+    want[index] = values
+    if len(np.unique(places)) == places.size:
+        np.testing.assert_array_equal(got, want)
+    else:  # of items that come twice, one of the values counts
+        np.testing.assert_array_equal(got < 0, want < 0)
+
+
+@pytest.mark.parametrize("given", [(2, 5), (0, -1), (5, 16)], ids=["inside", "from the end", "beyond"])
+def test_rows_at_indices_of_a_run(given: tuple[int, int], backend: str) -> None:
+    """An index beyond the dim is an error on the CPU, and changes nothing on a GPU."""
+    graph = pf.FunctionalGraph()
+    x, rows = graph.add_input("float32", (2, 16, 3), "x"), graph.add_input("float32", (2, 2, 3), "rows")
+    x[:, graph.add_input("int64", (2,), "at")] = rows
+    model = graph.compile(y=x)
+    assert "ScatterND" in [layer.op for layer in model.layers]
+    arrays = {"x": counted((2, 16, 3)), "rows": -1 - counted((2, 2, 3)), "at": np.array(given)}
+    with pf.Worker(model, backend) as worker:  # type: ignore[arg-type]
+        worker.schedule(arrays)
+        if backend == "cpu" and max(given) > 15:
+            with pytest.raises(pf.PerframeError, match="16"):
+                worker.peek_output().numpy()
+            return
+        want = arrays["x"].copy()
+        inside = [at for at in given if at < 16]
+        want[:, inside] = arrays["rows"][:, : len(inside)]
+        np.testing.assert_array_equal(worker.peek_output().numpy(), want)
+
+
 def test_set_items_broadcast() -> None:
     graph = pf.FunctionalGraph()
     x = graph.add_input("float32", ("n", 3), "x")

@@ -19,6 +19,7 @@ from perframe.functional.moving import movedim, numel, ravel
 from perframe.functional.pieces import END
 from perframe.functional.sizes import row_of, sizes_of
 from perframe.functional.tensor import FunctionalTensor, of_array, to_tensor
+from perframe.ir.sizes.partial import DynamicTensorShape
 from perframe.tensor import DataType
 
 _KINDS = "an integer, a slice, None, ..., or an array or tensor of integers or bools"
@@ -35,15 +36,53 @@ def getitem(x: FunctionalTensor, index: Any) -> FunctionalTensor:
 
 def with_items(x: FunctionalTensor, index: Any, value: FunctionalTensor) -> FunctionalTensor:
     """Return x with x[index] replaced by a value, which broadcasts. If items come twice, one of the values counts."""
-    places = getitem(apply("Reshape", arange(numel(x)), sizes_of(x), allowzero=1), index)
     try:
-        updates = apply("Expand", cast(value, x.dtype), sizes_of(places))
-        if not updates.shape.may_be(places.shape):
-            raise InputError(f"{value.spec} does not fit the {places.shape} items")
-    except PerframeError as error:
-        raise InputError(f"{x}[{_shown(index)}] = {value.spec}: {error}") from None
+        items = _complete(x, _items(index))
+    except InputError as error:
+        raise InputError(f"{x}[{_shown(index)}]: {error}") from None
+    by = [isinstance(item, (int, FunctionalTensor)) for item in items]
+    names_rows = any(isinstance(item, FunctionalTensor) for item in items)
+    if names_rows and all(one or _is_whole_dim(item) for item, one in zip(items, by, strict=True)):
+        return _with_rows(x, index, items, value)
+    places = getitem(apply("Reshape", arange(numel(x)), sizes_of(x), allowzero=1), index)
+    updates = _expanded(x, index, value, places.shape, sizes_of(places))
     made = apply("ScatterElements", ravel(x), ravel(places), ravel(updates), axis=0)
     return apply("Reshape", made, sizes_of(x), allowzero=1)
+
+
+def _with_rows(x: FunctionalTensor, index: Any, items: Sequence[Any], value: FunctionalTensor) -> FunctionalTensor:
+    """Return x with the rows that tensors and numbers name replaced. A state of which runs replace rows is not copied:
+    PyTorch exports such an assignment with the same layers.
+    """
+    try:
+        _check_masks(x, items)
+        axes, indices, adjoin = _indices(x, items)
+    except InputError as error:
+        raise InputError(f"{x}[{_shown(index)}]: {error}") from None
+    rank, rest = indices[0].ndim, [axis for axis in range(x.ndim) if axis not in axes]
+    at = axes[0] if adjoin and rank else 0
+    before, behind = rest[:at], rest[at:]
+    shape = [*(x.shape[axis] for axis in before), *indices[0].shape, *(x.shape[axis] for axis in behind)]
+    sizes = [*(sizes_of(x, axis, axis + 1) for axis in before), *([sizes_of(indices[0])] if rank else [])]
+    sizes += [sizes_of(x, axis, axis + 1) for axis in behind]
+    updates = _expanded(x, index, value, DynamicTensorShape(shape), apply("Concat", *(sizes or [ints()]), axis=0))
+    if at:
+        updates = movedim(updates, list(range(at, at + rank)), list(range(rank)))
+    front = list(range(len(axes)))
+    return movedim(apply("ScatterND", movedim(x, axes, front), _tuples(indices), updates), front, axes)
+
+
+def _expanded(
+    x: FunctionalTensor, index: Any, value: FunctionalTensor, shape: DynamicTensorShape, sizes: FunctionalTensor
+) -> FunctionalTensor:
+    """Return a value broadcast to the shape of the items that it replaces."""
+    try:
+        updates = apply("Expand", cast(value, x.dtype), sizes)
+        if not updates.shape.may_be(shape):
+            raise InputError(f"{value.spec} does not fit the {shape} items")
+    except PerframeError as error:
+        raise InputError(f"{x}[{_shown(index)}] = {value.spec}: {error}") from None
+    return updates
 
 
 def _shown(index: Any) -> str:
@@ -147,20 +186,27 @@ def _basic(x: FunctionalTensor, items: Sequence[Any]) -> FunctionalTensor:
 
 def _advanced(x: FunctionalTensor, items: Sequence[Any]) -> FunctionalTensor:
     """Index with tensors, whose shapes broadcast. A number beside tensors counts as a tensor, as in NumPy."""
-    given = [isinstance(item, (int, FunctionalTensor)) for item in items]
     _check_masks(x, [item for item in items if item is not None])
-    x = _basic(x, [slice(None) if by else item for item, by in zip(items, given, strict=True)])
-    axes = [axis for axis, by in enumerate(given) if by]
-    indices = [_index(items[axis], x, axis) for axis in axes]
-    together = axes == list(range(axes[0], axes[-1] + 1))
+    x = _basic(x, [slice(None) if isinstance(item, (int, FunctionalTensor)) else item for item in items])
+    axes, indices, adjoin = _indices(x, items)
     if len(axes) == 1:
         return apply("Gather", x, indices[0], axis=axes[0])
-    front = movedim(x, axes, list(range(len(axes))))
-    indices = _broadcast(indices)
     rank = indices[0].ndim
-    tuples = apply("Concat", *(apply("Unsqueeze", index, ints(rank)) for index in indices), axis=rank)
-    made = apply("GatherND", front, tuples)
-    return movedim(made, list(range(rank)), list(range(axes[0], axes[0] + rank))) if together and rank else made
+    made = apply("GatherND", movedim(x, axes, list(range(len(axes)))), _tuples(indices))
+    return movedim(made, list(range(rank)), list(range(axes[0], axes[0] + rank))) if adjoin and rank else made
+
+
+def _indices(x: FunctionalTensor, items: Sequence[Any]) -> tuple[list[int], list[FunctionalTensor], bool]:
+    """Return the axes that tensors and numbers index, their indices in one shape, and whether the axes adjoin."""
+    axes = [axis for axis, item in enumerate(items) if isinstance(item, (int, FunctionalTensor))]
+    indices = [_index(items[axis], x, axis) for axis in axes]
+    return axes, _broadcast(indices) if len(axes) > 1 else indices, axes == list(range(axes[0], axes[-1] + 1))
+
+
+def _tuples(indices: Sequence[FunctionalTensor]) -> FunctionalTensor:
+    rank = indices[0].ndim
+    columns = [apply("Unsqueeze", index, ints(rank)) for index in indices]
+    return apply("Concat", *columns, axis=rank) if len(columns) > 1 else columns[0]
 
 
 def _check_masks(x: FunctionalTensor, parts: Sequence[Any]) -> None:
