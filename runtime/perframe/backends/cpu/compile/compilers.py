@@ -37,7 +37,7 @@ IDLE = 10.0  # seconds after which an idle process is ended
 START = 60.0  # seconds that a process may take to become ready
 REPLY = 60.0  # seconds for one kernel, some hundred times what it takes alone; then this process compiles the kernel
 NEWS = 5.0  # seconds between two reports of progress in the log
-STAY = 10.0  # seconds that a process waits at its end for its kernels: the next one would request them again
+STAY = 4.0  # seconds that a process waits at its end for its kernels: the next one would request them again
 TELLING = 3  # kernels whose times tell how long the others will take
 SILENCE = 1.0  # seconds that compilers may take, at the end or before it, without a report in the log
 LAST = 60.0  # seconds that processes compile on for the cache after this process has ended
@@ -163,9 +163,9 @@ class Compilers:
                     return
                 self._is_told, self._told_at = True, now
                 log.warning(
-                    "compiling %s%s, once on this machine: runs are slower until then; `perframe warmup MODEL` "
-                    "compiles them beforehand, and worker.progress reports progress",
-                    counted(self._asked, "kernel"),
+                    "compiling kernels (%d so far)%s, once on this machine: runs are slower until then; `perframe "
+                    "warmup MODEL` compiles them beforehand, and worker.progress reports progress",
+                    self._asked,
                     estimate,
                 )
             elif now - self._told_at > NEWS:
