@@ -146,11 +146,12 @@ def test_each_item_gets_its_value(case: tuple[Array, tuple[Any, ...]], fixed: bo
 
 
 @pytest.mark.parametrize("given", [(2, 5), (0, -1), (5, 16)], ids=["inside", "from the end", "beyond"])
-def test_rows_at_indices_of_a_run(given: tuple[int, int], backend: str) -> None:
+@pytest.mark.parametrize("part", [slice(None), slice(1, 3)], ids=["whole rows", "parts of rows"])
+def test_rows_at_indices_of_a_run(given: tuple[int, int], part: slice, backend: str) -> None:
     """An index beyond the dim is an error on the CPU, and changes nothing on a GPU."""
     graph = pf.FunctionalGraph()
     x, rows = graph.add_input("float32", (2, 16, 3), "x"), graph.add_input("float32", (2, 2, 3), "rows")
-    x[:, graph.add_input("int64", (2,), "at")] = rows
+    x[:, graph.add_input("int64", (2,), "at"), part] = rows[:, :, part]
     model = graph.compile(y=x)
     assert "ScatterND" in [layer.op for layer in model.layers]
     arrays = {"x": counted((2, 16, 3)), "rows": -1 - counted((2, 2, 3)), "at": np.array(given)}
@@ -162,7 +163,7 @@ def test_rows_at_indices_of_a_run(given: tuple[int, int], backend: str) -> None:
             return
         want = arrays["x"].copy()
         inside = [at for at in given if at < 16]
-        want[:, inside] = arrays["rows"][:, : len(inside)]
+        want[:, inside, part] = arrays["rows"][:, : len(inside), part]
         np.testing.assert_array_equal(worker.peek_output().numpy(), want)
 
 

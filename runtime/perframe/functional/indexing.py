@@ -38,34 +38,39 @@ def with_items(x: FunctionalTensor, index: Any, value: FunctionalTensor) -> Func
     """Return x with x[index] replaced by a value, which broadcasts. If items come twice, one of the values counts."""
     try:
         items = _complete(x, _items(index))
-    except InputError as error:
-        raise InputError(f"{x}[{_shown(index)}]: {error}") from None
-    by = [isinstance(item, (int, FunctionalTensor)) for item in items]
-    names_rows = any(isinstance(item, FunctionalTensor) for item in items)
-    if names_rows and all(one or _is_whole_dim(item) for item, one in zip(items, by, strict=True)):
-        return _with_rows(x, index, items, value)
-    places = getitem(apply("Reshape", arange(numel(x)), sizes_of(x), allowzero=1), index)
-    updates = _expanded(x, index, value, places.shape, sizes_of(places))
+        if not any(isinstance(item, FunctionalTensor) for item in items):
+            return _with_basic(x, items, value)
+        _check_masks(x, [item for item in items if item is not None])
+        by = [isinstance(item, (int, FunctionalTensor)) for item in items]
+        views = [slice(None) if one else item for item, one in zip(items, by, strict=True)]
+        rows = [item if one else slice(None) for item, one in zip(items, by, strict=True)]
+        made = _with_rows(_basic(x, views), rows, value)
+        return made if all(map(_is_whole_dim, views)) else _with_basic(x, views, made)
+    except PerframeError as error:
+        raise InputError(f"{x}[{_shown(index)}] = {value.spec}: {error}") from None
+
+
+def _with_basic(x: FunctionalTensor, items: Sequence[Any], value: FunctionalTensor) -> FunctionalTensor:
+    """Replace the items that numbers, slices and None name."""
+    places = _basic(apply("Reshape", arange(numel(x)), sizes_of(x), allowzero=1), items)
+    updates = _expanded(value, x.dtype, places.shape, sizes_of(places))
     made = apply("ScatterElements", ravel(x), ravel(places), ravel(updates), axis=0)
     return apply("Reshape", made, sizes_of(x), allowzero=1)
 
 
-def _with_rows(x: FunctionalTensor, index: Any, items: Sequence[Any], value: FunctionalTensor) -> FunctionalTensor:
-    """Return x with the rows that tensors and numbers name replaced. A state of which runs replace rows is not copied:
-    PyTorch exports such an assignment with the same layers.
+def _with_rows(x: FunctionalTensor, items: Sequence[Any], value: FunctionalTensor) -> FunctionalTensor:
+    """Replace the rows that tensors and numbers name. A state of which runs replace rows is not copied: PyTorch exports
+    such an assignment with the same layers.
     """
-    try:
-        _check_masks(x, items)
-        axes, indices, adjoin = _indices(x, items)
-    except InputError as error:
-        raise InputError(f"{x}[{_shown(index)}]: {error}") from None
+    axes, indices, adjoin = _indices(x, items)
     rank, rest = indices[0].ndim, [axis for axis in range(x.ndim) if axis not in axes]
     at = axes[0] if adjoin and rank else 0
     before, behind = rest[:at], rest[at:]
     shape = [*(x.shape[axis] for axis in before), *indices[0].shape, *(x.shape[axis] for axis in behind)]
     sizes = [*(sizes_of(x, axis, axis + 1) for axis in before), *([sizes_of(indices[0])] if rank else [])]
     sizes += [sizes_of(x, axis, axis + 1) for axis in behind]
-    updates = _expanded(x, index, value, DynamicTensorShape(shape), apply("Concat", *(sizes or [ints()]), axis=0))
+    whole = apply("Concat", *sizes, axis=0) if sizes else ints()
+    updates = _expanded(value, x.dtype, DynamicTensorShape(shape), whole)
     if at:
         updates = movedim(updates, list(range(at, at + rank)), list(range(rank)))
     front = list(range(len(axes)))
@@ -73,15 +78,12 @@ def _with_rows(x: FunctionalTensor, index: Any, items: Sequence[Any], value: Fun
 
 
 def _expanded(
-    x: FunctionalTensor, index: Any, value: FunctionalTensor, shape: DynamicTensorShape, sizes: FunctionalTensor
+    value: FunctionalTensor, dtype: DataType, shape: DynamicTensorShape, sizes: FunctionalTensor
 ) -> FunctionalTensor:
     """Return a value broadcast to the shape of the items that it replaces."""
-    try:
-        updates = apply("Expand", cast(value, x.dtype), sizes)
-        if not updates.shape.may_be(shape):
-            raise InputError(f"{value.spec} does not fit the {shape} items")
-    except PerframeError as error:
-        raise InputError(f"{x}[{_shown(index)}] = {value.spec}: {error}") from None
+    updates = apply("Expand", cast(value, dtype), sizes)
+    if not updates.shape.may_be(shape):
+        raise InputError(f"{value.spec} does not fit the {shape} items")
     return updates
 
 
