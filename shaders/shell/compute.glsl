@@ -1,8 +1,8 @@
 #version 430
 // One invocation computes one output element, one texel of four if the body defines texel(), TEXELS texels if it
-// defines strip(), or one tile, which the body stores. Two elements share a word of an output of halves (O_HALVES); TOUCHED: only elements of
-// replaced rows. In a grid, a work group has GROUP_ROWS rows; with one, all its
-// invocations have the same y, and compilers know it. A launch may be a part of all: it begins with the invocation
+// defines strip(), or one tile, which the body stores. Two elements share a word of an output of halves (O_HALVES).
+// With TOUCHED only elements of replaced rows are computed. In a grid, a work group has GROUP_ROWS rows; with one, all
+// its invocations have the same y, and compilers know it. A launch may be a part of all: it begins with the invocation
 // O_first.x and the row O_first.y.
 uniform ivec2 O_first;
 $declarations
