@@ -333,3 +333,39 @@ def test_states_that_other_layers_make_are_written_as_a_whole(backend: str) -> N
                 np.testing.assert_array_equal(worker.state(name).numpy(), state)
         (part,) = worker.parts.planned_parts()
         assert part.latest_plan is not None and not part.latest_plan.replaced
+
+
+OTHER_READERS = {  # of the cache, and of what lies between its transposes: outputs, and nodes
+    "none": (["present"], []),
+    "an output between": (["changed", "present"], []),
+    "the old rows": (["present", "turned"], []),
+    "the cache": (["present", "s"], [helper.make_node("ReduceMax", ["past"], ["s"])]),
+    "the turned cache": (["present", "s"], [helper.make_node("ReduceMax", ["turned"], ["s"])]),
+    "the same again": (["present", "s"], [helper.make_node("Identity", ["present"], ["s"])]),
+    "another order": (["present", "s"], [helper.make_node("Transpose", ["changed"], ["s"], perm=[3, 2, 1, 0])]),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_READERS)
+def test_others_may_read_what_lies_between_transposes(name: str, backend: str) -> None:
+    outputs, nodes = OTHER_READERS[name]
+    cache = CACHES["between transposes"]
+    inputs = {"past": (TensorProto.FLOAT, cache.shape), "at": (TensorProto.INT64, cache.at)}
+    inputs["x"] = TensorProto.FLOAT, cache.updates
+    graph = helper.make_graph(
+        [*between_transposes(), *nodes],
+        "cache",
+        [helper.make_tensor_value_info(name, *what) for name, what in inputs.items()],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    model = pf.load(onnx.shape_inference.infer_shapes(proto))
+    with pf.Worker(model, backend, carry={"present": "past"}) as worker, pf.Worker(model, backend) as plain:  # type: ignore[arg-type]
+        past = np.zeros(cache.shape, np.float32)
+        for _ in range(6):
+            given = cache.draw(1)
+            wanted = same_by_hand(plain, past, given)
+            worker.schedule(given)
+            past = wanted["present"]
+            for output in outputs:
+                np.testing.assert_array_equal(worker.peek_output(output).numpy(), wanted[output])

@@ -93,7 +93,7 @@ def _lay_out(model: Model, layout: StateLayout) -> None:
         model.replace_uses(rows.output, made)
         model.replace(rows, Layer("ScatterND", rows.name, [laid_out, rows.indices, rows.updates], [made]))
         for unused in (turn, back):
-            if unused is not None and not unused.output.users:
+            if unused is not None and not unused.output.users and not unused.output.is_output:
                 model.remove(unused)
     else:  # a branch that leaves the state alone, or computes all of it
         turn = _turned(whole, layout, 0)
@@ -131,6 +131,8 @@ def _rows(given: Value, whole: Value) -> Layer | None:
     back = whole.producer
     rows = back.input(0).producer if back is not None and _turns(back) else None
     if back is None or rows is None or rows.op != "ScatterND" or rows.reduction != "none" or rows.epilogue:
+        return None
+    if rows.output.is_output:  # it keeps its name
         return None
     turn = rows.x.producer
     if turn is None or not _turns(turn) or turn.input(0) is not given or given.is_output:
