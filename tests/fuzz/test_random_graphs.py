@@ -43,6 +43,10 @@ def test_a_graph_is_its_number() -> None:
         )
 
 
+# what these passes look for is written by exporters alone; each has tests of its own
+OF_EXPORTERS = {"recognise_appends", "recognise_rows", "recognise_tuples", "simplify_dft"}
+
+
 @pytest.mark.slow
 def test_graphs_are_of_all_kinds() -> None:
     """Several sizes, special values, bodies, defaults of inputs, and patterns for nearly all passes."""
@@ -55,7 +59,7 @@ def test_graphs_are_of_all_kinds() -> None:
     for graph in graphs:
         report = pf.load(graph.model).report
         fired.update(run.name for run in report.passes if run.changes)
-    assert len(set(PASSES) - fired) < 4, set(PASSES) - fired
+    assert set(PASSES) - fired <= OF_EXPORTERS
 
 
 @pytest.fixture
