@@ -109,7 +109,7 @@ class _Widening:
         """Whether it appends to an input of the model, or replaces rows of it. Other rows of a state stay in place, in
         the file's dtype.
         """
-        replaces = layer.op in ("ScatterND", "TensorScatter") and layer.attributes.get("reduction", "none") == "none"
+        replaces = layer.op == "TensorScatter" or (layer.op == "ScatterND" and layer.reduction == "none")
         first = layer.inputs[0] if (layer.declaration.joins or replaces) and layer.inputs else None
         return first is not None and first in self._model.inputs and layer.output.is_output
 
