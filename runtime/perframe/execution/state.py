@@ -47,7 +47,7 @@ class State(Target):
         self.shape, self._backend = _refined(given.shape, made), backend
         if layout is not None and self.shape is not None:
             self.shape = layout.laid_out(self.shape)
-        self._layout = layout
+        self.layout = layout
         self._storages: list[Storage] = []
         self._noted: Storage | None = None  # the numbers of the rows that the last run replaced
         self._behind: _Behind | None = None  # the storage that lacks these rows
@@ -165,7 +165,7 @@ class State(Target):
 
     def in_file(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return a shape in the order of the file, for messages."""
-        return tuple(shape) if self._layout is None else tuple(shape[axis] for axis in self._layout.inverse)
+        return tuple(shape) if self.layout is None else tuple(shape[axis] for axis in self.layout.inverse)
 
     def _accepts(self, shape: TensorShape) -> bool:
         if self.shape is not None and not self.shape.accepts(shape):

@@ -41,11 +41,11 @@ class States:
         inputs = {output: _input_for(model, output, name) for output, name in pairs.items()}
         made = {value.name: value.spec.shape for value in model.outputs}
         self.layouts = state_layouts(model, pairs)  # of states whose dims are not in the order of the file
-        self._layouts = {layout.output: layout for layout in self.layouts}
+        layouts = {layout.output: layout for layout in self.layouts}
         rows = capacities(model.name, [layout.source for layout in self.layouts if layout.grows], capacity)
         self._states = [
             GrowingState(layout, given, made[output], self._backend, rows[given.name])
-            if (layout := self._layouts.get(output)) is not None and layout.grows
+            if (layout := layouts.get(output)) is not None and layout.grows
             else State(output, given, made[output], self._backend, layout)
             for output, given in inputs.items()
         ]
@@ -175,7 +175,7 @@ class States:
 
     def in_file_order(self, output: str, value: Any, name: str = "") -> Any:
         """Return the value of an output, or of its state, with dims as in the file. Never waits."""
-        layout = self._layouts.get(output)
+        layout = next((layout for layout in self.layouts if layout.output == output), None)
         return value if layout is None else self._turns.turned(value, layout.inverse, name or output)
 
     def _state(self, name: str | None) -> State:
@@ -190,7 +190,7 @@ class States:
         )
 
     def _laid_out(self, state: State, value: Any) -> Any:
-        layout = self._layouts.get(state.output)
+        layout = state.layout
         if layout is None:
             return self._own(value)
         if isinstance(value, Tensor):

@@ -146,8 +146,8 @@ def _touched(
     defines: Mapping[str, str],
     tools: Tools,
 ) -> list[Binding]:
-    """Two kernels. One writes the elements of `rows`, and of the rows of the last run. The other one keeps the numbers of
-    `rows` for the next run. The data has dims of `shape`: rows, and elements of a row.
+    """Two kernels. One writes the elements of `rows`, and of the rows of the last run. The other one keeps the numbers
+    of `rows` for the next run. The data has dims of `shape`: rows, and elements of a row.
     """
     unit = (2 if on_gl(call.y.storage).is_half else 1) if tools.stores_anywhere else 4 * SHEETS
     last, count, (total, inner) = call.outputs[1], rows.shape.size, shape
