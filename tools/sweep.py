@@ -28,9 +28,10 @@ import perframe.errors
 from perframe.command_line.commands.bench import machine_facts
 from perframe.command_line.contest import BenchTask, Clock, Contestant, Limits, Process
 from perframe.command_line.sources import parse_dims
-from perframe.command_line.terminal import bytes_text, seconds_text
+from perframe.command_line.terminal import seconds_text
 from perframe.errors import BackendError, PerframeError
 from perframe.inspection.comparison import relative_differences
+from perframe.safety.wording import bytes_text
 
 ROUNDS_SECONDS = 30  # a slow model has fewer rounds
 SLOW = 0.7  # a ratio below this is listed with the operators that take most

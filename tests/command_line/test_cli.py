@@ -19,9 +19,10 @@ from PIL import Image
 from perframe.command_line import cli
 from perframe.command_line.commands import demo, doctor
 from perframe.command_line.sources import input_arrays, named_model, parse_dims, random_array
-from perframe.command_line.terminal import bytes_text, seconds_text
+from perframe.command_line.terminal import seconds_text
 from perframe.errors import InputError, ModelError
 from perframe.importers.light import light_model
+from perframe.safety.wording import bytes_text
 from perframe.tensor import DataType
 
 

@@ -69,6 +69,12 @@ def test_a_model_agrees_with_onnxruntime() -> None:
     assert {one.output for one in found} >= {"a", "sum", "third", "y"} and all(one.agrees for one in found)
 
 
+def test_comparisons_print_as_a_table() -> None:
+    shown = repr(pf.compare(network(), {"x": X}, against="onnxruntime"))
+    assert "of the largest" in shown and "values in common, 0 further apart" in shown and "output 'y'" in shown
+    assert "further from their definitions" in pf.compare(network(), {"x": X})._repr_html_()
+
+
 def test_models_without_common_values_are_refused() -> None:
     other = graph([node("Relu", "x", "elsewhere")], {"x": [1, 3, 12, 12]}, outputs="elsewhere")
     with pytest.raises(pf.InputError, match="no value in common"):

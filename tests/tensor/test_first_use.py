@@ -21,7 +21,9 @@ def test_numpy_len_indexing_and_loops() -> None:
     assert (tensor.numpy() == ROWS).all() and tensor.numpy() is not tensor.numpy()
     assert len(tensor) == tensor.ndim == 2 and tensor[1, 2] == 5 and (tensor[:, 1] == [1, 4]).all()
     assert [row.tolist() for row in tensor] == ROWS.tolist()
-    assert tensor and pf.Tensor(np.zeros(0, np.float32))  # there is a tensor, as before
+    assert pf.Tensor(np.float32(3)) and not pf.Tensor(np.zeros(1, np.float32))
+    with pytest.raises(ValueError, match=r"a\.any\(\)"):
+        bool(tensor)
     with pytest.raises(TypeError, match="no dims"):
         len(pf.Tensor(np.float32(3)))
     with pytest.raises(IndexError):
@@ -32,7 +34,7 @@ def test_a_tensor_on_a_gpu_says_what_to_call(gl_context: Any) -> None:
     with pf.Worker(load([node("Neg", "x", "y")], {"x": [2, 3]}), "gpu_pixel", gl_context) as worker:
         y = worker.schedule(ROWS).peek_output()
         assert len(y) == 2 and (y.numpy() == -ROWS).all()
-        for access in (lambda: y[0], lambda: list(y), lambda: np.asarray(y)):
+        for access in (lambda: y[0], lambda: list(y), lambda: np.asarray(y), lambda: bool(y)):
             with pytest.raises(pf.InputError, match=r"numpy\(\)"):
                 access()
         assert "img" in pf.Tensor(np.zeros((8, 8), np.uint8))._repr_html_()

@@ -78,15 +78,6 @@ def progress_bar() -> Iterator[Progress]:
         on.show_cursor()  # a signal may come while the bar begins, which then has no end
 
 
-def bytes_text(size: float) -> str:
-    """A number of bytes as text, such as "97.5 MiB"."""
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"
-
-
 def seconds_text(seconds: float | None) -> str:
     """A time as text with three significant digits, such as "12.3 ms"; "–" for None."""
     if seconds is None:

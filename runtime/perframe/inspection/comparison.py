@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -33,6 +34,7 @@ from perframe.importers.loading import load
 from perframe.inspection.bisecting import outputs_of
 from perframe.inspection.page import Mark
 from perframe.ir import Array, Model
+from perframe.safety.notebooks import preformatted
 from perframe.safety.records import dataclass
 from perframe.tensor import BackendType, DataType, Tensor
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 ONNXRUNTIME = "onnxruntime"
 PROVIDERS = ["CPUExecutionProvider"]
 NO_STATES: Mapping[str, str] = MappingProxyType({})
+COLUMNS = 100  # of a table in an interpreter or a notebook
 INTRODUCED = 10  # times the largest error of its inputs: then a layer's error is its own
 
 
@@ -60,6 +63,24 @@ class ValueComparison(Comparison):
         return not self.agrees and self.relative > INTRODUCED * self.inherited
 
 
+class Comparisons(list[Comparison]):
+    """The comparisons of a model's values, which print as a table: the largest errors first."""
+
+    def __init__(self, comparisons: Iterable[Comparison], outputs: Sequence[str] = ()) -> None:
+        super().__init__(comparisons)
+        self._outputs = outputs
+
+    def __repr__(self) -> str:
+        from rich.console import Console
+
+        text = StringIO()
+        show(self, Console(file=text, width=COLUMNS), self._outputs)
+        return text.getvalue().rstrip()
+
+    def _repr_html_(self) -> str:
+        return preformatted(repr(self))
+
+
 def compare(
     model: Model | str | Path | bytes | IO[bytes] | Any,
     inputs: Mapping[str, Any] | Any,
@@ -70,7 +91,7 @@ def compare(
     activations: str = DataType.FLOAT32,
     carry: Mapping[str, str] = NO_STATES,
     runs: int = 1,
-) -> Sequence[Comparison]:
+) -> Comparisons:
     """Run once, and compare values. Blocks. `inputs` are those of `pf.run`.
 
     With `carry`, the run reads the states that `runs - 1` runs before it have made on the same inputs and backend.
@@ -98,15 +119,15 @@ def compare(
         check = LayerCheck(evaluator(), backend, strict=False)
         with Worker(loaded, backend, ctx, check=check) as worker:
             worker.schedule(inputs)
-        return check.comparisons
-    limit = limit_of(precision)
+        return Comparisons(check.comparisons)
+    limit, names = limit_of(precision), loaded.output_names
     if precision.has_halves:
         found = all_halved_values(loaded, inputs, backend, ctx, precision)
     else:
         found = all_values(loaded, inputs, backend, ctx, precision)
         found |= outputs_of(loaded, inputs, backend, ctx, precision)
     if against is None:
-        return compared_values(loaded, found, all_values(loaded, inputs, backend, ctx), limit)
+        return Comparisons(compared_values(loaded, found, all_values(loaded, inputs, backend, ctx), limit), names)
     wanted: Mapping[str, Array]
     if isinstance(against, Mapping):
         wanted = against
@@ -115,7 +136,7 @@ def compare(
         wanted = onnxruntime_values(source, inputs, None if isinstance(model, Model) else model)
     else:
         wanted = all_values(against if isinstance(against, Model) else load(against), inputs, BackendType.CPU)
-    return compared_values(loaded, found, wanted, limit)
+    return Comparisons(compared_values(loaded, found, wanted, limit), names)
 
 
 def all_values(

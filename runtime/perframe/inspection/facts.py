@@ -13,16 +13,19 @@ from perframe.backends.operand import Operand
 from perframe.errors import PerframeError
 from perframe.execution.report import described
 from perframe.importers.loading import load
-from perframe.inspection.chosen_sizes import choose_sizes
+from perframe.inspection.chosen_sizes import ChosenSizes, choose_sizes
 from perframe.ir import Layer, Model
 from perframe.ir.dims import check_dims, shape_with
 from perframe.ir.report import OptimizationReport
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.passes.work import Specs, multiply_adds, spec_in
+from perframe.safety.notebooks import preformatted
+from perframe.safety.wording import bytes_text, counted
 from perframe.tensor import BackendType
 
 Dims = list[int | str | None] | None
 HOST = "on the host: "
+LONGEST = 100  # characters of a text of the file
 CPU, GPUS = str(BackendType.CPU), (str(BackendType.GPU_COMPUTE), str(BackendType.GPU_PIXEL))
 
 
@@ -61,7 +64,7 @@ class LayerFacts:
     on_host: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModelFacts:
     """Facts about a model. `operators` counts layers by operator, before the passes (in the file) and after. `sizes`
     are those of open dims in all costs.
@@ -81,6 +84,38 @@ class ModelFacts:
     operators: dict[str, list[int]] = field(default_factory=dict)
     report: OptimizationReport | None = None
     sizes: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """The facts about the whole model, in lines; `layers` and `constants` list the rest."""
+        opsets = ", ".join(f"{domain} {version}" for domain, version in self.opsets.items())
+        known = self.producer or opsets
+        lines = [self.name, *([f"made by {self.producer or 'an unknown program'}, opset {opsets}"] if known else [])]
+        lines += [f"{name}: {_beginning(text)}" for name, text in self.metadata.items()]
+        for way, values in (("in", self.inputs), ("out", self.outputs)):
+            lines += [f"{way:4}{value.name}  {value.dtype} {shape_text(value.shape)}" for value in values]
+        layers, constants = counted(len(self.layers), "layer"), counted(len(self.constants), "constant")
+        stored = f"{counted(self.parameters, 'value')} ({bytes_text(self.constant_bytes)})"
+        lines.append(f"{layers}, {constants} with {stored}")
+        if self.multiply_adds is not None:
+            sizes = f" with {ChosenSizes(self.sizes)}" if self.sizes else ""
+            lines.append(f"{self.multiply_adds:,} multiply-adds{sizes}")
+        return "\n  ".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
+
+
+def shape_text(shape: Dims) -> str:
+    """A shape as text, such as "(1, batch, ?)"; "?" if its rank is unknown."""
+    return "?" if shape is None else f"({', '.join('?' if dim is None else str(dim) for dim in shape)})"
+
+
+def _beginning(text: str) -> str:
+    """A text of the file on one line; its begin if it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}… ({len(text):,} characters)"
 
 
 def inspect(

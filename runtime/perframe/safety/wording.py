@@ -1,4 +1,4 @@
-"""Parts of messages: numbers with their nouns, names that were perhaps meant, and expressions that arrange an array."""
+"""Parts of messages: numbers with nouns or units, names that were perhaps meant, expressions that arrange an array."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from typing import Any
 def counted(number: int, noun: str) -> str:
     """A number and its noun, such as "1 layer" or "2,000 layers"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def bytes_text(size: float) -> str:
+    """A number of bytes as text, such as "97.5 MiB"."""
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
 
 
 def did_you_mean(name: str, known: Iterable[str], compared: Callable[[str], str] = str) -> str:

@@ -319,8 +319,9 @@ class Tensor(NoArithmetic):
         return self.shape[0]
 
     def __bool__(self) -> bool:
-        """True: there is a tensor. Its values are not looked at."""
-        return True
+        """The only value's truth. Raises ValueError as NumPy does for several values, InputError on a GPU."""
+        self._require_host("bool()", "compare with None, or call numpy() to wait")
+        return bool(self.download_to_array())
 
     def __getitem__(self, index: Any) -> Any:
         """Return a copy of items: an ndarray, or a number. Blocks until the values exist.

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perframe.command_line.options import BACKENDS, Activations, Dims, Seed, Strict, Weights, check_backends, takes_key
-from perframe.command_line.terminal import Console, Progress, bytes_text, console, progress_bar, seconds_text
+from perframe.command_line.terminal import Console, Progress, console, progress_bar, seconds_text
 from perframe.errors import MissingExtraError, PerframeError
-from perframe.safety.wording import counted
+from perframe.safety.wording import bytes_text, counted
 
 if TYPE_CHECKING:
     from perframe.command_line.contest import BenchTask, Contestant, Timing

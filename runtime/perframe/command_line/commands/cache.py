@@ -15,8 +15,9 @@ from typing import Annotated
 import typer
 
 from perframe.command_line.options import AsJson
-from perframe.command_line.terminal import Console, bytes_text, console, say_json, table
+from perframe.command_line.terminal import Console, console, say_json, table
 from perframe.resources import cache_folder
+from perframe.safety.wording import bytes_text
 
 KINDS = {  # by name: the folder, the suffix of its files, and their purpose
     "kernels": ("kernels", ".o", "compiled CPU kernels"),

@@ -12,8 +12,9 @@ import typer
 
 from perframe.command_line import options
 from perframe.command_line.options import takes_key
-from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say_json, seconds_text, table
+from perframe.command_line.terminal import Console, console, progress_bar, say_json, seconds_text, table
 from perframe.errors import BackendError, InferenceError, InputError, PerframeError
+from perframe.safety.wording import bytes_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

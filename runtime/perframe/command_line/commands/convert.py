@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perframe.command_line.options import AsJson, Signature
-from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say_json, table
+from perframe.command_line.terminal import Console, console, progress_bar, say_json, table
+from perframe.safety.wording import bytes_text
 
 if TYPE_CHECKING:
     from perframe.conversion.converting import Conversion

@@ -18,17 +18,15 @@ from perframe.command_line.options import (
     check_backends,
     takes_key,
 )
-from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, say_json, table
-from perframe.safety.wording import counted
+from perframe.command_line.terminal import Console, console, progress_bar, say, say_json, table
+from perframe.safety.wording import bytes_text, counted
 
 if TYPE_CHECKING:
     from perframe.backends import BackendName
     from perframe.inspection import ModelFacts
-    from perframe.inspection.facts import Dims as Shape
     from perframe.inspection.facts import LayerFacts
     from perframe.ir import Model
 
-LONGEST = 100  # characters of a text of the file
 FULLEST = 10  # layers that the report on memory lists
 
 
@@ -154,35 +152,14 @@ def show_memory(facts: MemoryFacts, console: Console) -> None:
     console.print("", live)
 
 
-def shortened(text: str) -> str:
-    """A text of the file on one line; its begin if it is long. `--json` has it whole."""
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}… ({len(text):,} characters)"
-
-
 def show(facts: ModelFacts, console: Console) -> None:
     """Print the report for a person."""
     from rich.text import Text
 
-    from perframe.inspection.chosen_sizes import ChosenSizes
+    from perframe.inspection.facts import shape_text
 
-    console.print(Text(facts.name, "bold"))
-    if facts.producer or facts.opsets:
-        opsets = ", ".join(f"{domain} {version}" for domain, version in facts.opsets.items())
-        console.print(Text(f"  made by {facts.producer or 'an unknown program'}, opset {opsets}"))
-    for name, text in facts.metadata.items():
-        console.print(Text(f"  {name}: {shortened(text)}"))
-    for title, values in (("in", facts.inputs), ("out", facts.outputs)):
-        for value in values:
-            console.print(Text(f"  {title:4}{value.name}  {value.dtype} {shape_text(value.shape)}"))
-    console.print(
-        f"  {counted(len(facts.layers), 'layer')}, {counted(len(facts.constants), 'constant')} with "
-        f"{counted(facts.parameters, 'value')} "
-        f"({bytes_text(facts.constant_bytes)})"
-    )
-    if facts.multiply_adds is not None:
-        sizes = f" with {ChosenSizes(facts.sizes)}" if facts.sizes else ""
-        console.print(Text(f"  {facts.multiply_adds:,} multiply-adds{sizes}"))
+    name, *lines = str(facts).split("\n")
+    console.print(Text(name, "bold"), *map(Text, lines), sep="\n")
     places = [_on_gpu(layer) for layer in facts.layers]
     if places and set(places) <= {"yes", "host"}:  # a column that says one thing leaves the others no room
         places = []
@@ -198,11 +175,6 @@ def show(facts: ModelFacts, console: Console) -> None:
         layers.add_row(Text(layer.name), operators, shapes, *numbers, *place)
     console.print(layers)
     _show_passes(facts, console)
-
-
-def shape_text(shape: Shape) -> str:
-    """A shape as text, such as "(1, batch, ?)"; "?" if its rank is unknown."""
-    return "?" if shape is None else f"({', '.join('?' if dim is None else str(dim) for dim in shape)})"
 
 
 def _on_gpu(layer: LayerFacts) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from perframe.command_line.options import AsJson, Dims, ModelName, Seed, Signature, check_backends, takes_key
-from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say, say_json, table
-from perframe.safety.wording import counted
+from perframe.command_line.terminal import Console, console, progress_bar, say, say_json, table
+from perframe.safety.wording import bytes_text, counted
 
 if TYPE_CHECKING:
     from perframe.ir import Model

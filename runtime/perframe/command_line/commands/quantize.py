@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perframe.command_line.options import AsJson, Dims, HtmlPage, Mean, ModelName, Scale, Seed, Std, takes_key
-from perframe.command_line.terminal import Console, bytes_text, console, progress_bar, say_json, table
+from perframe.command_line.terminal import Console, console, progress_bar, say_json, table
 from perframe.errors import PerframeError
-from perframe.safety.wording import counted
+from perframe.safety.wording import bytes_text, counted
 
 if TYPE_CHECKING:
     from perframe.ir import Model
