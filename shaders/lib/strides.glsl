@@ -1,13 +1,13 @@
 // Four consecutive elements of an output, by the strides of operand k: where they lie in it.
 int strided(int k, int o) {
     int at = 0;
-    for (int d = rank - 1; d >= 0; --d) {
+    for (int d = rank - 1; d > 0; --d) {
         int dim = shape[d >> 2][d & 3];
         int rest = o / dim;
         at += (o - rest * dim) * strides[k * 2 + (d >> 2)][d & 3];
         o = rest;
     }
-    return at;
+    return at + o * strides[k * 2].x;
 }
 ivec4 strided_four(int k, int o) {
     int last = rank - 1, dim = shape[last >> 2][last & 3], step_ = strides[k * 2 + (last >> 2)][last & 3];

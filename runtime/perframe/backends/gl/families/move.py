@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from perframe.backends.gl.lowering.steps import ALL_DTYPES, Binding, Call, Tools
+from perframe.backends.operand import Operand
 from perframe.ir.geometry import View
 
 DTYPES = ALL_DTYPES  # elements are only moved
@@ -18,14 +20,14 @@ def dims(form: list[View]) -> list[Sequence[int]]:
 
 def lower(call: Call[list[View]], tools: Tools) -> list[Binding]:
     """A strided copy for each output that has elements."""
-    x, form = call.x, call.form
-    return [
-        call.bind(
-            "move",
-            {"X": x},
-            y,
-            {"shape": view.shape, "strides": view.strides, "rank": len(view.shape), "offset": view.offset},
-        )
-        for view, y in zip((view.collapsed() for view in form), call.outputs, strict=True)
-        if math.prod(view.shape)
-    ]
+    views = zip((view.collapsed() for view in call.form), call.outputs, strict=True)
+    return [_binding(call, view, y) for view, y in views if math.prod(view.shape)]
+
+
+def _binding(call: Call[list[View]], view: View, y: Operand) -> Binding:
+    shape, strides, offset, defines = view.shape, view.strides, view.offset, dict[str, str]()
+    if strides and strides[-1] == 1 and not any(number % 4 for number in (shape[-1], offset, *strides[:-1])):
+        shape, strides = (*shape[:-1], shape[-1] // 4), (*(stride // 4 for stride in strides[:-1]), 1)
+        offset, defines = offset // 4, {"WHOLE": "1"}
+    params: dict[str, Any] = {"shape": shape, "strides": strides, "rank": len(shape), "offset": offset}
+    return call.bind("move", {"X": call.x}, y, params, defines)
