@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from PIL import Image
 import perframe as pf
 from perframe.host import App, ManualClock, progress, watchdog
 from perframe.host.surface import BlankSurface
-from perframe.tensor.compilation import KernelsCompiling
+from perframe.tensor.compilation import KernelsCompiling, programs
 
 
 class Compiling:
@@ -103,6 +104,34 @@ def test_the_watchdog_accuses_no_line_while_kernels_compile(
         time.sleep(0.1)
         dog.look()
         assert "line" in caplog.messages[-1]
+    finally:
+        dog.release()
+
+
+def test_the_watchdog_accuses_no_line_while_a_driver_compiles(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watchdog, "SECONDS_OF_PATIENCE", 0.05)
+    monkeypatch.setattr(watchdog, "_watch", lambda *_: None)  # this test looks itself
+    dog = watchdog.Watchdog()
+    try:
+        dog.begin()
+        programs.begin()
+        time.sleep(0.1)
+        for _ in range(3):
+            dog.look()
+        (said,) = [message for message in caplog.messages if "frame has taken" in message]
+        assert "compiling GL programs" in said and "perframe warmup" in said and "line" not in said
+        dog.begin()
+        time.sleep(0.1)
+        dog.look()
+        assert "line" in caplog.messages[-1], "no program began to compile in this frame"
+        dog.begin()
+        programs.begin()
+        time.sleep(0.1)
+        Thread(target=dog.look).start()
+        while "in test_the_watchdog" not in caplog.messages[-1]:  # this line runs, and not the driver
+            time.sleep(0)
     finally:
         dog.release()
 

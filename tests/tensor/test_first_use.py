@@ -21,9 +21,6 @@ def test_numpy_len_indexing_and_loops() -> None:
     assert (tensor.numpy() == ROWS).all() and tensor.numpy() is not tensor.numpy()
     assert len(tensor) == tensor.ndim == 2 and tensor[1, 2] == 5 and (tensor[:, 1] == [1, 4]).all()
     assert [row.tolist() for row in tensor] == ROWS.tolist()
-    assert pf.Tensor(np.float32(3)) and not pf.Tensor(np.zeros(1, np.float32))
-    with pytest.raises(ValueError, match=r"a\.any\(\)"):
-        bool(tensor)
     with pytest.raises(TypeError, match="no dims"):
         len(pf.Tensor(np.float32(3)))
     with pytest.raises(IndexError):
@@ -108,11 +105,20 @@ def test_models_reports_profiles_and_failures_show_themselves() -> None:
     app.release()
 
 
-@pytest.mark.parametrize("convert", [float, int, complex, round])
-def test_a_tensor_is_no_number_and_says_how_to_get_one(convert: Any) -> None:
-    tensor = pf.Tensor(np.ones(1, np.float32))
-    with pytest.raises(pf.InputError, match=rf"{convert.__name__}\(tensor\.numpy\(\)\.item\(\)\)"):
-        convert(tensor)
+@pytest.mark.parametrize("convert", [bool, float, int, complex, round])
+def test_a_tensor_of_one_value_is_a_number(convert: Any) -> None:
+    assert convert(pf.Tensor(np.float32([[2.5]]))) == convert(2.5) and not convert(pf.Tensor(np.float32(0)))
+    for several in (ROWS, np.zeros(0, np.float32)):
+        with pytest.raises(pf.InputError, match=rf"{convert.__name__}\(Tensor.* one value.*numpy\(\)"):
+            convert(pf.Tensor(several))
+
+
+def test_a_released_tensor_says_so() -> None:
+    tensor = pf.Tensor(ROWS)
+    tensor.release()
+    assert repr(tensor) == "Tensor(float32 (2, 3) released)"
+    with pytest.raises(pf.ClosedError, match=r"Tensor\(float32 \(2, 3\) released\) was released: by you"):
+        tensor.numpy()
 
 
 def test_what_only_an_array_has_is_named() -> None:

@@ -219,13 +219,14 @@ def checked_input(model: str, value: Value, given: Any, cast: bool) -> Any:
         how = "bring it to a tensor with TextureConverter.to_tensor" if hasattr(given, "glo") else "pass an array"
         raise InputError(f"{model}: input {value.name!r} is {value.dtype}, and got {given!r:.100}: {how}")
     dtype = DataType.of(array.dtype)
+    fits = value.shape is None or value.shape.accepts(array.shape)
+    hint = "" if fits or value.shape is None else _reshaping(value.shape, tuple(array.shape))
     if dtype is not value.dtype:
         raise InputError(
             f"{model}: input {value.name!r} is {value.dtype}, and got {dtype} {tuple(array.shape)}: "
-            f"{_advice(dtype, value.dtype)}"
+            f"{_advice(dtype, value.dtype)}{f'. Its shape needs {hint}, too' if hint else ''}"
         )
-    if value.shape is not None and not value.shape.accepts(array.shape):
-        hint = _reshaping(value.shape, tuple(array.shape))
+    if not fits:
         raise InputError(
             f"{model}: input {value.name!r} has the shape {value.shape}, and got {tuple(array.shape)}"
             + (f": pass {hint}" if hint else "")

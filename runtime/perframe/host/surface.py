@@ -124,8 +124,8 @@ def open_surface(size: tuple[int, int], title: str, headless: bool | None = None
         return _open_window(size, title, vsync)
     except BackendError as error:
         log.warning(
-            "%s. Drawing off screen: to end it, pass frames=100 to `run`, call app.quit(), or press Ctrl-C. "
-            "headless=True silences this warning",
+            "%s. Drawing off screen: to end it, pass frames=100 to `run`, call app.quit(), or press Ctrl-C, which ends "
+            "the program, too. headless=True silences this warning",
             error,
         )
     try:

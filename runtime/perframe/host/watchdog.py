@@ -1,5 +1,5 @@
 """Warns of frames that take too long, with the line that runs: such a window looks as if it had crashed. While kernels
-compile, the warning says so instead.
+or GL programs compile, the warning says so instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from perframe.host.failures import is_of_user
-from perframe.tensor.compilation import compiling
+from perframe.tensor.compilation import compiling, programs
 
 log = logging.getLogger("perframe")
 
@@ -72,8 +72,18 @@ class Watchdog:
             return
         if (seconds := time.perf_counter() - max(began, self._forgiven)) < SECONDS_OF_PATIENCE:
             return
-        line = _line(sys._current_frames().get(self._thread_id))
+        frame = sys._current_frames().get(self._thread_id)
+        line = _line(frame)
         if began in self._warned or line in self._warned:
+            return
+        if programs.began > began and frame is not None and not is_of_user(frame):  # the line waits for the driver
+            self._warned.add(began)
+            log.warning(
+                "this frame has taken %.0f s so far, and the driver is compiling GL programs (%d so far), once on this "
+                "machine: `perframe warmup MODEL --backend gpu_compute` (or gpu_pixel) compiles them beforehand",
+                seconds,
+                programs.count,
+            )
             return
         self._warned |= {began, line}
         log.warning(

@@ -10,7 +10,7 @@ from typing import Any
 
 HEAD = 64  # bytes that tell a format
 
-_TORCH = "export the network with torch.onnx.export(model, inputs, 'model.onnx')"
+_TORCH = "export the network with torch.onnx.export(model, inputs, 'model.onnx'), or see `perframe convert --help`"
 _UNITY = "export the network again in Unity with Sentis 1.4 or later, or load the ONNX file that it was made from"
 _BINARY_FORMATTER = b"\0\1\0\0\0\xff\xff\xff\xff\1\0\0\0\0\0\0\0"
 _SIGNS: tuple[tuple[int, bytes, str, str], ...] = (
@@ -20,11 +20,11 @@ _SIGNS: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"\x80\x03", "a Python pickle", _TORCH),
     (0, b"\x80\x04", "a Python pickle", _TORCH),
     (0, b"\x80\x05", "a Python pickle", _TORCH),
-    (0, b"\x89HDF\r\n", "an HDF5 file, as Keras writes its models", "convert it with tf2onnx"),
+    (0, b"\x89HDF\r\n", "an HDF5 file, as Keras writes its models", "convert it with `perframe convert`"),
     (4, b"TFL3", "the beginning of a LiteRT (TensorFlow Lite) model", "copy or convert it again"),
     (4, b"ORTM", "a model in onnxruntime's own format", "take the .onnx file that it was made of"),
     (0, b"GGUF", "a GGUF file", "export the network to ONNX"),
-    (8, b'{"', "a safetensors file, which has weights and no network", "export the network to ONNX"),
+    (8, b'{"', "a safetensors file, which has weights and no network", "see `perframe convert --help`"),
     (8, _BINARY_FORMATTER, "a .sentis file of Sentis 1.0 to 1.3, which Unity too has given up", _UNITY),
     (0, b"\x1f\x8b", "compressed with gzip", "unpack it first"),
     (0, b"\x89PNG", "a PNG picture", "give the model's file"),

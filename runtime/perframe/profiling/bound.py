@@ -91,6 +91,8 @@ def _advice(by: str, shares: Shares, layers: Sequence[LayerTimes], fallbacks: Se
         listed = f"{len(fallbacks)} layers run on the CPU, {fallbacks[0]} first; " if fallbacks else ""
         return f"{listed}cut the model there (outputs=[...] of pf.load), or run all of it on backend 'cpu'"
     if by == CPU and shares.scheduling > shares.layers_on_cpu:
+        if all(layer.backend is BackendType.CPU for layer in layers):
+            return "the calls around the layers cost most: the network is small; give a run several inputs as a batch"
         return "schedule() itself costs most: pass tensors of the worker's backend, and warm up each input shape"
     slowest = max(
         (layer for layer in layers if layer.operator and (layer.backend is BackendType.CPU) == (by == CPU)),

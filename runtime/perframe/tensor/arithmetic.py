@@ -1,7 +1,9 @@
-"""What a tensor refuses to be, an array or a number, with errors that name what to call."""
+"""What a tensor refuses to be, an array, with errors that name what to call; and a number, if it has one value."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -27,7 +29,14 @@ _OTHERS = {"neg": "-", "pos": "+", "abs": "abs()", "invert": "~", "lt": "<", "le
 class NoArithmetic:
     """Python's operators for a class without arithmetic. A FunctionalTensor on the other side takes over."""
 
-    if not TYPE_CHECKING:  # checkers refuse unknown names by themselves
+    if TYPE_CHECKING:
+
+        def __bool__(self) -> bool: ...
+        def __float__(self) -> float: ...
+        def __int__(self) -> int: ...
+        def __complex__(self) -> complex: ...
+
+    else:  # checkers refuse unknown names by themselves
 
         def __getattr__(self, name: str) -> NoReturn:
             known = not name.startswith("_") and hasattr(np.ndarray, name)
@@ -53,13 +62,15 @@ def _refusing(name: str, sign: str) -> Any:
     return operator
 
 
-def _no_number(name: str) -> Any:
-    def operator(self: Any, *_digits: Any) -> NoReturn:
-        raise InputError(
-            f"{name}({self!r}) needs values, which may still be pending: {name}(tensor.numpy().item()) waits for them"
-        )
+def _converting(convert: Callable[..., Any]) -> Any:
+    def operator(self: Any, *digits: Any) -> Any:
+        """Convert the only value. Blocks until it exists. Raises InputError for several values, or on a GPU."""
+        name = convert.__name__
+        self._require_host(f"{name}()", "call numpy() to wait, or compare with None")
+        if (count := prod(self.shape)) != 1:
+            raise InputError(f"{name}({self!r}) is for one value, not {count}: see tensor.numpy()")
+        return convert(self.download_to_array().item(), *digits)
 
-    operator.__name__ = f"__{name}__"
     return operator
 
 
@@ -73,7 +84,7 @@ def _refuse(tensor: Any, sign: str) -> NoReturn:
 for _name, _sign in _BINARY.items():
     for _prefix, _end in (("", ""), ("r", ""), ("i", "=")):
         setattr(NoArithmetic, f"__{_prefix}{_name}__", _refusing(f"__{_prefix}{_name}__", _sign + _end))
-for _name in ("float", "int", "complex", "round"):
-    setattr(NoArithmetic, f"__{_name}__", _no_number(_name))
+for _convert in (bool, float, int, complex, round):
+    setattr(NoArithmetic, f"__{_convert.__name__}__", _converting(_convert))
 for _name, _sign in _OTHERS.items():
     setattr(NoArithmetic, f"__{_name}__", _refusing(f"__{_name}__", _sign))

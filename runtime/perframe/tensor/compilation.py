@@ -1,8 +1,10 @@
-"""Counts the kernels that are compiling, for the watchdog and the progress bar: the frame loop knows no backend."""
+"""Counts the kernels and programs that are compiling, for the watchdog and the progress bar: the frame loop knows no
+backend.
+"""
 
 from __future__ import annotations
 
-from time import monotonic
+from time import monotonic, perf_counter
 
 from perframe.safety.records import dataclass
 
@@ -49,3 +51,20 @@ class KernelsCompiling:
 
 
 compiling = KernelsCompiling()  # of this process; the lock of the compilers guards it
+
+
+@dataclass
+class ProgramsCompiling:
+    """GL programs that a driver had to compile, and when the last one began, by `time.perf_counter`. No driver says
+    when it has ended: some compile a program when it first runs.
+    """
+
+    count: int = 0
+    began: float = 0.0
+
+    def begin(self) -> None:
+        """The driver begins to compile one more."""
+        self.count, self.began = self.count + 1, perf_counter()
+
+
+programs = ProgramsCompiling()  # of all contexts of this process

@@ -87,8 +87,8 @@ class Tensor(NoArithmetic):
 
     def _closed_error(self) -> ClosedError:
         return ClosedError(
-            f"tensor {self.name!r} {self.shape} was released, or its worker was, or the worker's plan for these input "
-            "shapes: call readback_and_clone() on what must outlive them"
+            f"{self!r} was released: by you, with its worker, or with the worker's plan for these input shapes. "
+            "readback_and_clone() copies what must outlive them"
         )
 
     @property
@@ -318,11 +318,6 @@ class Tensor(NoArithmetic):
             raise TypeError(f"{self!r} has no dims, and so no length")
         return self.shape[0]
 
-    def __bool__(self) -> bool:
-        """The only value's truth. Raises ValueError as NumPy does for several values, InputError on a GPU."""
-        self._require_host("bool()", "compare with None, or call numpy() to wait")
-        return bool(self.download_to_array())
-
     def __getitem__(self, index: Any) -> Any:
         """Return a copy of items: an ndarray, or a number. Blocks until the values exist.
 
@@ -375,7 +370,9 @@ class Tensor(NoArithmetic):
         return drawn(repr(self), self.download_to_array())
 
     def __repr__(self) -> str:
-        return f"Tensor({self.name + ': ' if self.name else ''}{self.dtype} {self.shape} on {self.backend_type})"
+        is_gone = self._released or (self._storage is not None and not self._storage.is_open)
+        where = "released" if is_gone else f"on {self.backend_type}"
+        return f"Tensor({self.name + ': ' if self.name else ''}{self.dtype} {self.shape} {where})"
 
 
 @contextmanager

@@ -151,6 +151,8 @@ def show(name: str, found: Sequence[BackendCheck], console: Console) -> None:
         sizes = (bytes_text(one.weights), bytes_text(one.workspace), seconds_text(one.first))
         backends.add_row(one.backend, "yes" if one.finite else Text("yes, to NaN or infinity", "yellow"), where, *sizes)
     console.print(Text(name, "bold"), backends, sep="\n")
+    if len({sum(one.layers.values()) for one in found if one.error is None}) > 1:
+        console.print("each backend joins layers in its own way")
     verdicts: dict[str, list[str]] = {}  # and the backends with each
     for one in found:
         if one.error is not None:

@@ -210,7 +210,8 @@ class Compilers:
             )
             self.settle(STAY - SILENCE)
             if self._open:
-                log.warning("the next run continues with %s", counted(len(self._open), "kernel"))
+                where = "are compiled in the background" if self._processes else "wait for the next run"
+                log.warning("%s that are left %s", counted(len(self._open), "kernel"), where)
 
     def _feed(self) -> None:
         """Start a process, and feed it with compilations until there are none for a while or the process fails."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from perframe.safety.records import dataclass
+from perframe.tensor.compilation import programs
 
 _KINDS = {"vertex_shader": 0x8B31, "geometry_shader": 0x8DD9, "fragment_shader": 0x8B30, "source": 0x91B9}
 _COMPILED, _LINKED, _LOG_LENGTH, _KEEPS_BINARY, _IS_COMPLETE = 0x8B81, 0x8B82, 0x8B84, 0x8257, 0x91B1
@@ -44,6 +45,7 @@ class Linking:
 
 def begin_linking(gl: Any, stages: Mapping[str, str], keeps_binary: bool) -> Linking:
     """Begin to compile shaders, and to link a program of them. `keeps_binary` says that its binary will be wanted."""
+    programs.begin()
     program, shaders = gl.glCreateProgram(), []
     for kind, text in stages.items():
         shader, source = gl.glCreateShader(_KINDS[kind]), text.encode()
