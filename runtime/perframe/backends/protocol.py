@@ -20,11 +20,35 @@ from perframe.tensor import BackendType, DataType, Storage
 if TYPE_CHECKING:
     from perframe.ir.declaration import Declaration, Known
     from perframe.ir.epilogue import Stage
-    from perframe.ir.sizes.partial import PartialTensor
+    from perframe.ir.sizes.partial import DynamicTensorShape, PartialTensor
+
+
+class ValueLike(Protocol):
+    """What a backend may know of a value before a run."""
+
+    @property
+    def is_named_only(self) -> bool:
+        """Whether no model knows more of it than its name."""
+
+    @property
+    def is_inferred(self) -> bool:
+        """Whether its shape is known without inference."""
+
+    @property
+    def shape(self) -> DynamicTensorShape | None:
+        """The shape in all runs; None if the rank is unknown."""
 
 
 class LayerLike(Protocol):
     """The properties of a layer that backends use."""
+
+    @property
+    def inputs(self) -> Sequence[ValueLike | None]:
+        """The values that it reads, None for each absent one."""
+
+    @property
+    def outputs(self) -> Sequence[ValueLike | None]:
+        """The values that it makes, None for each one that it leaves out."""
 
     @property
     def op(self) -> str:

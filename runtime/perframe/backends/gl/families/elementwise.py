@@ -18,6 +18,8 @@ from perframe.backends.gl.lowering.steps import (
     kind_of,
     wrapped,
 )
+from perframe.backends.gl.lowering.whole import has_whole_rows, is_fixed, is_like, is_one, last_dim
+from perframe.backends.protocol import LayerLike
 from perframe.ir.broadcasting import Elementwise
 from perframe.ir.formula import name_in_text, translate
 from perframe.ir.geometry import row_major
@@ -36,11 +38,32 @@ _READ = {
 }
 
 
-def _how(strides: Sequence[int], shape: Sequence[int]) -> int:
-    """The way to read an operand: 1 in the output's order, 2 as one number, 0 by strides."""
+def _how(strides: Sequence[int], shape: Sequence[int], whole: bool) -> int:
+    """The way to read an operand: 1 in the output's order, 2 as one number, else by strides: 0 each element by itself,
+    or, if rows are `whole` texels, 3 one number and 4 one texel for four elements.
+    """
     if not any(strides):
         return 2
-    return 1 if tuple(strides) == row_major(shape) else 0
+    if tuple(strides) == row_major(shape):
+        return 1
+    if not whole or shape[-1] % 4 or (strides[-1] and any(stride % 4 for stride in strides[:-1])):
+        return 0
+    return {0: 3, 1: 4}.get(strides[-1], 0)
+
+
+def _reading(form: Elementwise, layer: LayerLike) -> tuple[list[int], str]:
+    """How to read each operand, and the define of a variant that reads them in all runs."""
+    made, fixed = layer.outputs[0], is_fixed(layer)
+    read = [value for index, value in enumerate(layer.inputs) if index in form.operands and value is not None]
+    like = fixed or all(is_one(value) or is_like(value, made) for value in read)
+    rows = [last_dim(value) for value in read if not is_one(value)]
+    whole = fixed or (has_whole_rows(made) and set(rows) <= {1, last_dim(made)})
+    ways = [_how(strides, form.shape, whole) for strides in form.strides]
+    if like and set(ways) <= {1, 2}:
+        return ways, ""
+    if whole and 0 not in ways:
+        return ways, "STRIDED"
+    return [0 if way > 2 else way for way in ways], "ELEMENTS"
 
 
 def _result(kind: str, dtype: DataType) -> str:
@@ -76,9 +99,9 @@ def lower(call: Call[Elementwise], tools: Tools) -> list[Binding]:
     for k, (value, wanted) in enumerate(zip(operands, form.kinds, strict=True)):
         defines[f"VECTOR{k}"] = "vec4" if kind_of(value.dtype) == "float" else "ivec4"
         defines[f"GET{k}(x)"] = f"{_READ[kind_of(value.dtype), wanted]}(x)"
-    ways = [_how(strides, form.shape) for strides in form.strides]
-    if len(operands) > 1 or 0 in ways:  # a single operand lies as its output does, whatever the shape
-        defines["STRIDED"] = "1"
+    ways, define = _reading(form, call.layer)
+    if define:
+        defines[define] = "1"
     params: dict[str, Any] = {
         "strides": [number for strides in form.strides for number in ints(strides)],
         "flat_": ways,
