@@ -86,9 +86,10 @@ class Tensor(NoArithmetic):
         return self._storage
 
     def _closed_error(self) -> ClosedError:
+        named = f"{self.name!r} " if self.name else ""
         return ClosedError(
-            f"{self!r} was released: by you, with its worker, or with the worker's plan for these input shapes. "
-            "readback_and_clone() copies what must outlive them"
+            f"tensor {named}{self.shape} was released: by you, with its worker, or with the worker's plan for these "
+            "input shapes. readback_and_clone() copies what must outlive them"
         )
 
     @property
