@@ -149,11 +149,18 @@ def __getattr__(name: str) -> Any:
         return _moved(name)
     module = _MODULE_OF.get(name)
     if module is None:
-        raise AttributeError(f"module 'perframe' has no attribute {name!r}")
+        raise AttributeError(f"module 'perframe' has no attribute {name!r}{_meant(name)}")
     with _collection.uncollected():  # an import makes 10,000s of objects, none of them garbage
         value = getattr(import_module(f"perframe.{module}"), name)
     globals()[name] = value
     return value
+
+
+def _meant(name: str) -> str:
+    from perframe.safety.wording import did_you_mean  # imported late: only errors need it
+
+    hint = "" if name.startswith("_") else did_you_mean(name, (*_MODULE_OF, *_MODULES))
+    return f": {hint.rstrip()}" if hint else ""
 
 
 def _moved(name: str) -> Any:

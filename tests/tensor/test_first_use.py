@@ -121,6 +121,13 @@ def test_a_released_tensor_says_so() -> None:
         tensor.numpy()
 
 
+def test_a_misspelled_name_of_the_package_is_told() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'Workr': did you mean Worker\?$"):
+        pf.Workr  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'zzzz'$"):
+        pf.zzzz  # type: ignore[attr-defined]  # noqa: B018
+
+
 def test_what_only_an_array_has_is_named() -> None:
     tensor = pf.Tensor(np.ones(1, np.float32))
     with pytest.raises(AttributeError, match=r"no attribute 'mean'.*\.numpy\(\)\.mean"):
