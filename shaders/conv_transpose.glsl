@@ -7,12 +7,22 @@
 //@ param ivec4 stride
 //@ param ivec4 dilation
 //@ param ivec4 begin
+//@ param ivec4 divisor
+//@ param ivec4 undoing
+//@ param ivec4 weight
 //@ param int channels
 //@ param int outputs
 //@ param int depth
 //@ param int has_bias
 //@ long
-// Transposed convolution over three dims: each output element sums the input elements whose windows reach it.
+// Transposed convolution over three dims: each output element sums the input elements whose windows reach it. Taps reach
+// an element if its place less `dilation` times their index is a multiple of the stride: the first of them, and those
+// `stride / divisor` further. `divisor` divides stride and dilation; `undoing` is the inverse of the dilation, modulo that distance.
+// `weight` has the distances of groups, outputs, taps and channels in W.
+int first_tap(int place, int axis) {
+    bool reached = place >= 0 && place % divisor[axis] == 0;
+    return reached ? place / divisor[axis] * undoing[axis] % (stride[axis] / divisor[axis]) : kernel[axis];
+}
 float element(int o) {
     int column = o % output_.z, rest = o / output_.z;
     int row = rest % output_.y;
@@ -20,20 +30,21 @@ float element(int o) {
     int slice = rest % output_.x;
     rest /= output_.x;
     int m = rest % outputs, n = rest / outputs, per_group = outputs * depth / channels;
-    int group = m / per_group, volume = size.x * size.y * size.z, taps = kernel.x * kernel.y * kernel.z;
+    int group = m / per_group, volume = size.x * size.y * size.z;
+    ivec3 place = ivec3(slice, row, column) + begin.xyz, apart = stride.xyz / divisor.xyz;
+    int first_row = first_tap(place.y, 1), first_column = first_tap(place.z, 2);
     float total = has_bias == 1 ? B(m) : 0.0;
-    for (int i = 0; i < kernel.x; ++i) {
-        int z = slice + begin.x - i * dilation.x;
-        if (z < 0 || z % stride.x != 0 || z / stride.x >= size.x) continue;
-        for (int j = 0; j < kernel.y; ++j) {
-            int y = row + begin.y - j * dilation.y;
-            if (y < 0 || y % stride.y != 0 || y / stride.y >= size.y) continue;
-            for (int k = 0; k < kernel.z; ++k) {
-                int x = column + begin.z - k * dilation.z;
-                if (x < 0 || x % stride.z != 0 || x / stride.z >= size.z) continue;
-                int at = (n * channels + group * depth) * volume + (z / stride.x * size.y + y / stride.y) * size.z + x / stride.z;
-                int w = (group * depth * per_group + m % per_group) * taps + (i * kernel.y + j) * kernel.z + k;
-                for (int c = 0; c < depth; ++c) total += X(at + c * volume) * W(w + c * per_group * taps);
+    for (int i = first_tap(place.x, 0); i < kernel.x; i += apart.x) {
+        int z = (place.x - i * dilation.x) / stride.x;
+        for (int j = first_row; j < kernel.y; j += apart.y) {
+            int y = (place.y - j * dilation.y) / stride.y;
+            for (int k = first_column; k < kernel.z; k += apart.z) {
+                int x = (place.z - k * dilation.z) / stride.z;
+                bool inside = z >= 0 && z < size.x && y >= 0 && y < size.y && x >= 0 && x < size.z;
+                int at = (n * channels + group * depth) * volume + (z * size.y + y) * size.z + x;
+                int tap = (i * kernel.y + j) * kernel.z + k;
+                int w = group * weight.x + (m - group * per_group) * weight.y + tap * weight.z;
+                for (int c = 0; c < (inside ? depth : 0); ++c) total += X(at + c * volume) * W(w + c * weight.w);
             }
         }
     }

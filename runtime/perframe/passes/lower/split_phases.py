@@ -1,4 +1,4 @@
-"""A transposed convolution becomes a convolution whose channels are then spread over the image.
+"""A transposed convolution becomes a convolution whose channels are then spread over the image, or the line.
 
 Output pixels whose coordinates have the same remainders by the stride are a phase. Each phase is a convolution with
 the weights of taps a stride apart; together they are one convolution with more channels. If the stride is 1, there is
@@ -37,16 +37,17 @@ def _replace(model: Model, root: Layer) -> int:
 def _split(model: Model, layer: Layer) -> list[Layer] | None:
     """The convolution of all phases and the layers after it; None if there is none, or it would compute too much."""
     w, bias = layer.w.constant, constant_of(layer.b)
-    if w is None or w.ndim != 4 or not w.size or (layer.b is not None and bias is None) or not all_float32(layer):
+    if w is None or w.ndim not in (3, 4) or not w.size or (layer.b and bias is None) or not all_float32(layer):
         return None
-    steps = layer.strides or (1, 1)
-    plain = layer.group == 1 and tuple(layer.dilations or (1, 1)) == (1, 1)
+    dims = w.ndim - 2
+    steps = layer.strides or (1,) * dims
+    plain = layer.group == 1 and set(layer.dilations or (1,)) == {1}
     borders = _borders(layer, w.shape[2:])
-    if not plain or steps[0] != steps[1] or borders is None:
+    if not plain or len(set(steps)) > 1 or borders is None:
         return None
     step, outputs, kernel = steps[0], w.shape[1], w.shape[2:]
-    taps = [-(-size // step) for size in kernel]
-    if np.prod(taps) * step * step > _MOST * np.prod(kernel):
+    taps, phases = [-(-size // step) for size in kernel], step**dims
+    if np.prod(taps) * phases > _MOST * np.prod(kernel):
         return None
     around, cut = list[tuple[int, int]](), list[tuple[int, int]]()
     for size, count, (begin, end) in zip(kernel, taps, borders, strict=True):
@@ -55,11 +56,11 @@ def _split(model: Model, layer: Layer) -> list[Layer] | None:
         cut.append((begin % step, end % step))
     if min(min(pair) for pair in around) < 0:
         return None
-    in_blocks = outputs % BLOCK == 0 or step % 2 == 1
+    in_blocks = dims == 2 and (outputs % BLOCK == 0 or step % 2 == 1)
     weights = _weights(w, step, taps, phases_first=in_blocks)
     constants = [model.add_constant(f"{layer.name} in phases", weights)]
     if bias is not None:
-        repeated = np.tile(bias, step * step) if in_blocks else np.repeat(bias, step * step)
+        repeated = np.tile(bias, phases) if in_blocks else np.repeat(bias, phases)
         constants.append(model.add_constant(f"{layer.name} in phases: bias", repeated))
     padding = tuple(pair[side] for side in (0, 1) for pair in around)
     made: list[Layer] = []
@@ -71,14 +72,18 @@ def _split(model: Model, layer: Layer) -> list[Layer] | None:
 
     then("Conv", *constants, kernel_shape=tuple(taps), pads=padding)
     made[0].epilogue = layer.epilogue
-    if step > 1:
+    if step > 1 and dims == 2:
         then("DepthToSpace", blocksize=step, mode="DCR" if in_blocks else "CRD")
+    elif step > 1:
+        then("Reshape", model.add_constant(f"{layer.name}: phases", np.array([0, outputs, step, -1])))
+        then("Transpose", perm=[0, 1, 3, 2])
+        then("Reshape", model.add_constant(f"{layer.name}: line", np.array([0, outputs, -1])))
     if any(map(any, cut)):
         most = np.iinfo(np.int64).max
         bounds = {
             "starts": [begin for begin, _ in cut],
             "ends": [-end if end else most for _, end in cut],
-            "axes": [2, 3],
+            "axes": [*range(2, w.ndim)],
         }
         then("Slice", *(model.add_constant(f"{layer.name}: {what}", np.array(v)) for what, v in bounds.items()))
     made[-1].outputs = layer.outputs
@@ -89,20 +94,21 @@ def _borders(layer: Layer, kernel: Sequence[int]) -> list[tuple[int, int]] | Non
     """The pixels at the begin and at the end of each axis that the result lacks, less than none if it has more; None if
     that depends on sizes that are not known.
     """
-    ones, shape = (1, 1), layer.x.spec.shape
-    pads, more, auto_pad = layer.pads, layer.output_padding or (0, 0), layer.auto_pad
+    dims, shape = len(kernel), layer.x.spec.shape
+    ones = (1,) * dims
+    pads, more, auto_pad = layer.pads, layer.output_padding or (0,) * dims, layer.auto_pad
     if shape is None:
         return None
     steps, wanted, depends = layer.strides or ones, layer.output_shape, auto_pad.startswith("SAME")
     if not wanted and not depends:  # the same for pictures of all sizes
-        around = pads if pads and auto_pad in NOT_SET else (0, 0, 0, 0)
-        return [(around[axis], around[axis + 2] - more[axis]) for axis in (0, 1)]
-    dims = [dim for dim in shape[2:] if isinstance(dim, int)]
-    if len(dims) < 2:
+        around = pads if pads and auto_pad in NOT_SET else (0,) * (2 * dims)
+        return [(around[axis], around[axis + dims] - more[axis]) for axis in range(dims)]
+    sizes = [dim for dim in shape[2:] if isinstance(dim, int)]
+    if len(sizes) < dims:
         return None
-    begins, made = transposed_pads(dims, kernel, steps, ones, pads, auto_pad, more, wanted)
+    begins, made = transposed_pads(sizes, kernel, steps, ones, pads, auto_pad, more, wanted)
     borders = list[tuple[int, int]]()
-    for step, dim, size, begin, length in zip(steps, dims, kernel, begins, made, strict=True):
+    for step, dim, size, begin, length in zip(steps, sizes, kernel, begins, made, strict=True):
         assert isinstance(length, int)
         borders.append((begin, step * (dim - 1) + size - begin - length))
     return borders
@@ -110,9 +116,11 @@ def _borders(layer: Layer, kernel: Sequence[int]) -> list[tuple[int, int]] | Non
 
 def _weights(w: NDArray[Any], step: int, taps: list[int], phases_first: bool) -> NDArray[Any]:
     """The weights of a convolution to (phase row, phase column, output), or to (output, phase row, phase column)."""
-    channels, outputs = w.shape[:2]
-    whole = np.zeros((channels, outputs, taps[0] * step, taps[1] * step), w.dtype)
-    whole[:, :, : w.shape[2], : w.shape[3]] = w
-    split = whole.reshape(channels, outputs, taps[0], step, taps[1], step)[:, :, ::-1, :, ::-1]
+    channels, outputs, *kernel = w.shape
+    rows, columns = (1, *taps) if len(taps) == 1 else taps
+    steps = (1, step) if len(taps) == 1 else (step, step)
+    whole = np.zeros((channels, outputs, rows * steps[0], columns * steps[1]), w.dtype)
+    whole[:, :, : kernel[0] if len(taps) == 2 else 1, : kernel[-1]] = w.reshape(channels, outputs, -1, kernel[-1])
+    split = whole.reshape(channels, outputs, rows, steps[0], columns, steps[1])[:, :, ::-1, :, ::-1]
     order = (3, 5, 1, 0, 2, 4) if phases_first else (1, 3, 5, 0, 2, 4)
     return np.ascontiguousarray(split.transpose(order)).reshape(-1, channels, *taps)

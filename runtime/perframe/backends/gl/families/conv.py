@@ -1,4 +1,4 @@
-"""Convolution and transposed convolution on GL, which differ only in the kernel."""
+"""Convolution on GL, and what transposed convolution needs of it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def lower(call: Call[Convolution], tools: Tools) -> list[Binding]:
     form, x, w, b = call.form, call.x, call.input(1), call.optional(2)
     window, depth = form.window, form.depth
     whole = call.y.dtype is not DataType.FLOAT32
-    dims = 3 if whole or call.layer.family == "conv_transpose" else max(2, len(form.size))
+    dims = 3 if whole else max(2, len(form.size))
     params = window_params(window, dims, size=form.size, output_=form.output) | {"has_bias": b is not None}
     functions = epilogue_of(call.layer, call.y.dtype)
-    kernel = "conv_volume" if call.layer.family == "conv" and dims == 3 else call.layer.family
+    kernel = "conv_volume" if dims == 3 else "conv"
     if tools.stores_anywhere and kernel == "conv" and w.is_constant:
         per_group = form.outputs // form.groups
         blocks = -(-per_group // 4)
