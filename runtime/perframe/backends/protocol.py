@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ValueLike(Protocol):
-    """What a backend may know of a value before a run."""
+    """The properties of a value that backends use."""
 
     @property
     def is_named_only(self) -> bool:
