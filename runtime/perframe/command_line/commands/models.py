@@ -7,7 +7,6 @@ from typing import Any
 
 from perframe.command_line.options import AsJson
 from perframe.command_line.terminal import console, say_json
-from perframe.safety.wording import bytes_text
 
 
 def models(as_json: AsJson = False) -> None:
@@ -45,7 +44,7 @@ def shipped_models() -> list[dict[str, Any]]:
 def show(models: Sequence[dict[str, Any]], console: Any) -> None:
     """Print the models, a paragraph each."""
     for model in models:
-        size = f"{bytes_text(model['bytes'])}, {model['license']}"
+        size = f"{model['bytes'] / 1024:.0f} KiB, {model['license']}"
         console.print(f"{model['name']}: {model['purpose']} ({size})", highlight=False, soft_wrap=True)
         values = f", {model['values']}" if model["values"] else ""
         for kind in ("inputs", "outputs"):
