@@ -8,7 +8,7 @@
 //@ param ivec4 dilation
 //@ param ivec4 begin
 //@ param ivec4 divisor
-//@ param ivec4 undoing
+//@ param ivec4 inverses
 //@ param ivec4 weight
 //@ param int channels
 //@ param int outputs
@@ -17,11 +17,12 @@
 //@ long
 // Transposed convolution over three dims: each output element sums the input elements whose windows reach it. Taps reach
 // an element if its place less `dilation` times their index is a multiple of the stride: the first of them, and those
-// `stride / divisor` further. `divisor` divides stride and dilation; `undoing` is the inverse of the dilation, modulo that distance.
+// `stride / divisor` further. `divisor` divides stride and dilation; `inverses` are those of `dilation / divisor`, modulo that distance.
 // `weight` has the distances of groups, outputs, taps and channels in W.
 int first_tap(int place, int axis) {
+    int apart = stride[axis] / divisor[axis];
     bool reached = place >= 0 && place % divisor[axis] == 0;
-    return reached ? place / divisor[axis] * undoing[axis] % (stride[axis] / divisor[axis]) : kernel[axis];
+    return reached ? place / divisor[axis] % apart * inverses[axis] % apart : kernel[axis];
 }
 float element(int o) {
     int column = o % output_.z, rest = o / output_.z;

@@ -73,6 +73,8 @@ def test_comparisons_print_as_a_table() -> None:
     shown = repr(pf.compare(network(), {"x": X}, against="onnxruntime"))
     assert "of the largest" in shown and "values in common, 0 further apart" in shown and "output 'y'" in shown
     assert "further from their definitions" in pf.compare(network(), {"x": X})._repr_html_()
+    named = graph([node("Relu", "x", "\x1b[31mred")], {"x": [2]}, outputs="\x1b[31mred")
+    assert "\x1b" not in repr(pf.compare(named, {"x": X.ravel()[:2]}))
 
 
 def test_models_without_common_values_are_refused() -> None:

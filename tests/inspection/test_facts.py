@@ -66,6 +66,8 @@ def test_origin_and_opsets_are_known() -> None:
     assert (facts.producer, facts.opsets) == ("maker 7", {"ai.onnx": 21})
     assert "  made by maker 7, opset ai.onnx 21\n  in  x  float32 (3)\n" in repr(facts)
     assert "1 layer, 0 constants" in facts._repr_html_()
+    proto.producer_name = "\x1b[31mred"
+    assert "\x1b" not in repr(pf.inspect(pf.load(proto)))
 
 
 def layers(*names: str) -> list[Layer]:

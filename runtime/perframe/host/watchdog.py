@@ -76,7 +76,7 @@ class Watchdog:
         line = _line(frame)
         if began in self._warned or line in self._warned:
             return
-        if programs.began > began and frame is not None and not is_of_user(frame):  # the line waits for the driver
+        if programs.began > began and _waits_for_driver(frame):
             self._warned.add(began)
             log.warning(
                 "this frame has taken %.0f s so far, and the driver is compiling GL programs (%d so far), once on this "
@@ -101,6 +101,12 @@ def _watch(watchdog: weakref.ref[Watchdog], ends: threading.Event) -> None:
             return
         watched.look()
         del watched
+
+
+def _waits_for_driver(frame: Any) -> bool:
+    """Whether the code that runs calls GL: then the user's line waits for the driver."""
+    module = "" if frame is None else str(frame.f_globals.get("__name__"))
+    return module.startswith(("perframe.backends.gl.", "perframe.graphics.", "moderngl"))
 
 
 def _line(frame: Any) -> str:

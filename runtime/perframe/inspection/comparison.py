@@ -71,10 +71,10 @@ class Comparisons(list[Comparison]):
         self._outputs = outputs
 
     def __repr__(self) -> str:
-        from rich.console import Console
+        from perframe.safety.console import SafeConsole
 
         text = StringIO()
-        show(self, Console(file=text, width=COLUMNS), self._outputs)
+        show(self, SafeConsole(file=text, width=COLUMNS), self._outputs)
         return text.getvalue().rstrip()
 
     def _repr_html_(self) -> str:

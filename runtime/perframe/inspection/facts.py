@@ -19,6 +19,7 @@ from perframe.ir.dims import check_dims, shape_with
 from perframe.ir.report import OptimizationReport
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.passes.work import Specs, multiply_adds, spec_in
+from perframe.safety.names import shown
 from perframe.safety.notebooks import preformatted
 from perframe.safety.wording import bytes_text, counted
 from perframe.tensor import BackendType
@@ -99,7 +100,7 @@ class ModelFacts:
         if self.multiply_adds is not None:
             sizes = f" with {ChosenSizes(self.sizes)}" if self.sizes else ""
             lines.append(f"{self.multiply_adds:,} multiply-adds{sizes}")
-        return "\n  ".join(lines)
+        return "\n  ".join(map(shown, lines))
 
     __repr__ = __str__
 

@@ -71,6 +71,7 @@ def _converting(convert: Callable[..., Any]) -> Any:
             raise InputError(f"{name}({self!r}) is for one value, not {count}: see tensor.numpy()")
         return convert(self.download_to_array().item(), *digits)
 
+    operator.__name__ = f"__{convert.__name__}__"
     return operator
 
 

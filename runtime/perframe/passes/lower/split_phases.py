@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perframe.ir import Layer, Model, Value
-from perframe.ir.geometry import NOT_SET
+from perframe.ir.geometry import NOT_SET, in_dims
 from perframe.layers.blocks import BLOCK
 from perframe.layers.conv import transposed_pads
 from perframe.passes.match import all_float32, constant_of
@@ -37,7 +37,9 @@ def _replace(model: Model, root: Layer) -> int:
 def _split(model: Model, layer: Layer) -> list[Layer] | None:
     """The convolution of all phases and the layers after it; None if there is none, or it would compute too much."""
     w, bias = layer.w.constant, constant_of(layer.b)
-    if w is None or w.ndim not in (3, 4) or not w.size or (layer.b and bias is None) or not all_float32(layer):
+    if w is None or w.ndim not in (3, 4) or not w.size or not all_float32(layer):
+        return None
+    if layer.b is not None and bias is None:
         return None
     dims = w.ndim - 2
     steps = layer.strides or (1,) * dims
@@ -116,11 +118,11 @@ def _borders(layer: Layer, kernel: Sequence[int]) -> list[tuple[int, int]] | Non
 
 def _weights(w: NDArray[Any], step: int, taps: list[int], phases_first: bool) -> NDArray[Any]:
     """The weights of a convolution to (phase row, phase column, output), or to (output, phase row, phase column)."""
-    channels, outputs, *kernel = w.shape
-    rows, columns = (1, *taps) if len(taps) == 1 else taps
-    steps = (1, step) if len(taps) == 1 else (step, step)
-    whole = np.zeros((channels, outputs, rows * steps[0], columns * steps[1]), w.dtype)
-    whole[:, :, : kernel[0] if len(taps) == 2 else 1, : kernel[-1]] = w.reshape(channels, outputs, -1, kernel[-1])
-    split = whole.reshape(channels, outputs, rows, steps[0], columns, steps[1])[:, :, ::-1, :, ::-1]
+    channels, outputs = w.shape[:2]
+    image = w if w.ndim == 4 else w[:, :, None]  # a line is a picture of one row
+    (rows, columns), (down, across) = in_dims(taps, 2), in_dims((step,) * len(taps), 2)
+    whole = np.zeros((channels, outputs, rows * down, columns * across), w.dtype)
+    whole[:, :, : image.shape[2], : image.shape[3]] = image
+    split = whole.reshape(channels, outputs, rows, down, columns, across)[:, :, ::-1, :, ::-1]
     order = (3, 5, 1, 0, 2, 4) if phases_first else (1, 3, 5, 0, 2, 4)
     return np.ascontiguousarray(split.transpose(order)).reshape(-1, channels, *taps)

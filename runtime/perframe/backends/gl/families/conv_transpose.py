@@ -16,9 +16,10 @@ def lower(call: Call[Convolution], tools: Tools) -> list[Binding]:
     """One kernel, with the epilogue in it, over three dims."""
     form, x, w, b = call.form, call.x, call.input(1), call.optional(2)
     params: dict[str, Any] = window_params(form.window, 3, size=form.size, output_=form.output)
-    pairs = list(zip(params["stride"], params["dilation"], strict=True))
-    params["divisor"] = [math.gcd(*pair) for pair in pairs]
-    params["undoing"] = [pow(gap // (g := math.gcd(step, gap)), -1, step // g) for step, gap in pairs]
+    steps, gaps = params["stride"], params["dilation"]
+    params["divisor"] = divisors = [math.gcd(*pair) for pair in zip(steps, gaps, strict=True)]
+    axes = zip(steps, gaps, divisors, strict=True)
+    params["inverses"] = [pow(gap // divisor, -1, step // divisor) for step, gap, divisor in axes]
     per_group, taps, depth = form.outputs // form.groups, math.prod(form.window.kernel), form.depth
     params["weight"] = (depth * per_group * taps, taps, 1, per_group * taps)
     if w.is_constant:  # with the depth last, its weights follow each other
