@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,19 @@ def test_layers_of_constants_are_computed() -> None:
     model, changed = apply("fold_constants", FOLDABLE)
     assert (changed, ops(model)) == (2, ["Mul"])
     np.testing.assert_array_equal(model.constants["d"], CONSTANTS["a"] + CONSTANTS["b"])
+
+
+def test_arrays_of_a_long_chain_need_not_fit_into_memory_together() -> None:
+    names = ["a", *(f"v{index}" for index in range(40))]
+    nodes = [node("Add", f"{x} a", y) for x, y in pairwise(names)]
+    value = random(1 << 16)
+    proto = graph([*nodes, node("Mul", f"x {names[-1]}", "y")], {"x": [1]}, {"a": value})
+    tracemalloc.start()
+    model, changed = apply("fold_constants", proto)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert changed == 40 and most < 10 * value.nbytes
+    np.testing.assert_allclose(model.constants["v39"], 41 * value, rtol=1e-5)
 
 
 def test_layers_of_inputs_are_not() -> None:

@@ -46,7 +46,7 @@ def _expands(layer: Layer) -> bool:
 
 def fold(model: Model, evaluate: Evaluate, kept: Callable[[Layer], bool] = lambda _layer: False) -> int:
     """Fold all but the `kept` layers, and return the number of layers that were removed."""
-    folded = list[Layer]()
+    folded = 0
     for layer in model.walk():
         entry = layer.declaration
         if kept(layer) or not entry.pure or entry.on_host or any([value.is_output for value in layer.results]):
@@ -59,9 +59,12 @@ def fold(model: Model, evaluate: Evaluate, kept: Callable[[Layer], bool] = lambd
                     value.constant = np.ascontiguousarray(array).reshape(array.shape)
                     if spec.value is array:
                         value.spec = spec  # layers that read it need no new inference
-            folded.append(layer)
-    model.remove(*folded)
-    return len(folded)
+            model.remove(layer)
+            for value in layer.operands:
+                if not value.is_live:  # the array goes at once: those of a long chain need not fit into memory together
+                    value.constant = None
+            folded += 1
+    return folded
 
 
 def _folded(layer: Layer, evaluate: Evaluate) -> Sequence[Array] | None:
