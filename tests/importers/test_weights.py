@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tracemalloc
 from pathlib import Path
 from threading import Thread
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
-from perframe.importers import onnx_weights
+from perframe.importers import filling, onnx_weights
 from perframe.importers.onnx_weights import LARGE, split
 from perframe.plan.constants import UNCHANGED
 
@@ -48,17 +49,19 @@ class _NoThread(Thread):
         raise RuntimeError("can't start new thread")
 
 
-@pytest.mark.parametrize("how", ["path", "path in two threads", "threads refused", "bytes", "file object"])
+@pytest.mark.parametrize("how", ["path", "path in a thread", "threads refused", "in frames", "bytes", "file object"])
 def test_weights_equal_those_that_onnx_reads(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_weights, "SHARED", LARGE if "threads" in how else 1 << 40)
+    monkeypatch.setattr(filling, "LATE", LARGE if "thread" in how else 1 << 40)
+    monkeypatch.setattr(filling, "BATCH", 3 * LARGE)  # an array in pieces, and many in one call
     if how == "threads refused":
-        monkeypatch.setattr(onnx_weights, "Thread", _NoThread)
+        monkeypatch.setattr(filling, "Thread", _NoThread)
     constants = many()
     data = proto_of(constants).SerializeToString()
     path = tmp_path / "m.onnx"
     path.write_bytes(data)
     source: Any = {"bytes": data, "file object": io.BytesIO(data)}.get(how, path)
-    model = pf.load(source, optimize=False)
+    load = (lambda *given: pf.load_async(*given).result(wait=True)) if how == "in frames" else pf.load
+    model = load(source, False)
     assert model.constants.keys() == constants.keys()
     for name, value in constants.items():
         read = model.constants[name]
@@ -66,17 +69,68 @@ def test_weights_equal_those_that_onnx_reads(how: str, tmp_path: Path, monkeypat
         np.testing.assert_array_equal(read, value)
 
 
-@pytest.mark.parametrize("shared", [2, 1 << 40])
+@pytest.mark.parametrize("late", [1, 1 << 40])
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 16])
 def test_a_file_that_ends_early_gives_no_array(
-    shared: int, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    late: int, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(onnx_weights, "SHARED", shared)
+    monkeypatch.setattr(filling, "LATE", late)
     path = tmp_path / "short"
     path.write_bytes(bytes(range(8)))
-    with path.open("rb") as file:
+    with path.open("rb") as file, filling.filling("short"):
         read = onnx_weights.read_array(file, 0, size, TensorProto.UINT8, [size])
     assert read is None if size > 8 else read is not None and read.tolist() == list(range(size))
+
+
+@pytest.mark.skipif(not hasattr(os, "preadv"), reason="no array is late without preadv")
+def test_a_file_that_shrinks_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arrays would keep what their memory held before."""
+    path = tmp_path / "m.onnx"
+    path.write_bytes(proto_of({"w": np.ones(1 << 16, np.float32)}).SerializeToString())
+    monkeypatch.setattr(filling, "Thread", _NoThread)  # nothing is filled before the wait
+
+    def shrink(what: str, _: float) -> None:
+        if what.startswith("imports"):
+            os.truncate(path, 1000)
+
+    with pytest.raises(pf.ModelError, match=r"m\.onnx: its file has changed while it was read: load it again"):
+        pf.load(path, progress=shrink)
+    assert not [link for link in Path("/proc/self/fd").glob("*") if link.exists() and link.resolve() == path]
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "shape"),
+    [("NonZero", "w", (1, 10000)), ("Reshape", "x shape", (3, 50, 200)), ("microsoft::Inverse", "m", (8, 8))],
+)
+def test_an_import_that_reads_numbers_waits_for_them(
+    op: str, inputs: str, shape: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a shape rule that counts them, by one that needs an input on the host, and by an adapter."""
+    monkeypatch.setattr(filling, "LATE", 16)
+    monkeypatch.setattr(onnx_weights, "LARGE", 16)
+    monkeypatch.setattr(filling, "Thread", _NoThread)
+    constants = {
+        "w": (np.arange(30000) % 3 == 0).astype(np.float32),
+        "shape": np.array([3, 50, 200], np.int64),
+        "m": 2 * np.eye(8, dtype=np.float32),
+    }
+    info = helper.make_tensor_value_info
+    domain, _, name = op.rpartition("::")
+    graph = helper.make_graph(
+        [helper.make_node(name, inputs.split(), ["y"], domain=domain and f"com.{domain}")],
+        "g",
+        [info("x", TensorProto.FLOAT, [30000])],
+        [onnx.ValueInfoProto(name="y")],
+        [numpy_helper.from_array(value, key) for key, value in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", 9), helper.make_opsetid("com.microsoft", 1)]
+    path = tmp_path / "m.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=opsets).SerializeToString())
+    model = pf.load(path, optimize=False)
+    assert tuple(model.outputs[0].spec.shape or ()) == shape
+    if name == "Inverse":
+        (made,) = model.constants.values()
+        np.testing.assert_array_equal(made, np.eye(8) / 2)
 
 
 def test_what_is_left_is_the_file_without_them() -> None:

@@ -25,7 +25,7 @@ from perframe.errors import ModelError
 from perframe.files import model_file
 from perframe.files.container import ALIGNMENT
 from perframe.files.reading import copied
-from perframe.importers.onnx_weights import fill
+from perframe.importers.filling import fill, filling
 from perframe.importers.reads import Array, Reads, stamp_of
 from perframe.ir import Model
 from perframe.ir.declaration import REGISTRY
@@ -66,7 +66,8 @@ class Kept:
                 files = [opened.enter_context(open(path, "rb")) for path in paths]
                 if [[*stamp_of(file.fileno())] for file in files] != [*stamps]:
                     return None
-                model = model_file.read(data[length:], name, lambda *asked: _read(files, *asked))
+                with filling(name):
+                    model = model_file.read(data[length:], name, lambda *asked: _read(files, *asked))
             model.fixed_inputs = frozenset(head["fixed_inputs"])
             model.report = OptimizationReport.of(head["report"])
         except (OSError, ValueError, LookupError, TypeError, ModelError):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from perframe.errors import InferenceError, ModelError, PerframeError, Problem, UnsupportedOperatorError
 from perframe.importers.adapters import IGNORED_ATTRIBUTES, adapters_of
+from perframe.importers.filling import filling
 from perframe.importers.onnx_attributes import odd_attribute
 from perframe.importers.onnx_file import OnnxFile, read
 from perframe.importers.onnx_functions import Calls, Key, inline, standard_body
@@ -42,11 +43,12 @@ def load_onnx(
 ) -> Model:
     """Import an ONNX model. Raises ModelError; UnsupportedOperatorError lists all nodes that cannot be imported."""
     progress("reads the file", 0)
-    file = read(source)
-    try:
-        return _imported(file, progress)
-    except NeedsLibrary:
-        return _imported(file.by_library(), progress)
+    with filling(Path(source).name if isinstance(source, (str, Path)) else "model"):
+        file = read(source)
+        try:
+            return _imported(file, progress)
+        except NeedsLibrary:
+            return _imported(file.by_library(), progress)
 
 
 def _imported(file: OnnxFile, progress: Callable[[str, float], None]) -> Model:
@@ -251,6 +253,8 @@ class Importer:
             return
         self._name_constants(node)
         layer = Layer(node.op, self.titles.free(node.name), node.inputs, node.outputs, node.attributes)
+        if layer.declaration.on_host or layer.declaration.host:
+            node.settle()
         results = self.inference.outputs(layer, [None if value is None else value.spec for value in node.inputs])
         if len(node.outputs) > len(results):
             raise ModelError(
@@ -291,6 +295,7 @@ class Importer:
                 self._problem(node, reason)
                 return True
         for adapter in adapters_of(full_name(node.op, node.domain)):
+            node.settle()
             replaced = adapter(node)
             if replaced is not None:
                 for other in replaced:
@@ -319,6 +324,7 @@ class Importer:
         key, function = self.calls.find(node.proto)
         standard = function is None
         if function is None:
+            node.settle()
             function = standard_body(
                 node.proto, node.opset, [None if value is None else value.spec for value in node.inputs]
             )

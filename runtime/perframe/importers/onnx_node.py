@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from perframe.importers.filling import settle
 from perframe.ir import Value
 from perframe.safety.records import dataclass
 
@@ -38,6 +39,10 @@ class Node:
     def dtype(self) -> Any:
         """The NumPy dtype of the first input."""
         return self.input(0).spec.dtype.numpy
+
+    def settle(self) -> None:
+        """Wait for the numbers of its constants, which something is about to read. Raises ModelError."""
+        settle(value.constant for value in self.inputs if value is not None)
 
     def fresh(self) -> Value:
         """Return a value between two nodes that replace this one."""

@@ -9,22 +9,19 @@ onnx.proto).
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from io import BufferedReader
-from threading import Thread
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.importers.filling import fill
 from perframe.importers.reads import current
 from perframe.safety.records import dataclass
-from perframe.tensor.background import is_beside_frames, take_turns
+from perframe.tensor.background import take_turns
 
 LARGE = 4096  # bytes; smaller weights are parsed with the rest
-SHARED = 2 << 20  # bytes; two threads read larger weights
 _GRAPH, _NODE, _INITIALIZER = 7, 1, 5  # fields of a model and of a graph
 _DIMS, _DATA_TYPE, _RAW_DATA, _DATA_LOCATION = 1, 2, 9, 14  # of a tensor
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5  # encodings of a field
@@ -79,7 +76,9 @@ def split(file: IO[bytes], size: int) -> Split:
 
 
 def read_array(file: IO[bytes], at: int, size: int, data_type: int, dims: Sequence[int]) -> NDArray[Any] | None:
-    """Read a read-only array of `size` bytes; None if it has another size, or an unusual element type."""
+    """Read a read-only array of `size` bytes; None if it has another size, or an unusual element type. A large one is
+    filled later, within a block of `filling`.
+    """
     take_turns()
     dtype = _DTYPES.get(data_type)
     if dtype is None or len(dims) > _MAX_RANK or any(dim < 0 for dim in dims):
@@ -93,34 +92,6 @@ def read_array(file: IO[bytes], at: int, size: int, data_type: int, dims: Sequen
     if (noting := current()) is not None:
         noting.filled(file, array, at)
     return array.astype(array.dtype.newbyteorder("="), copy=False).reshape(dims)
-
-
-def fill(file: IO[bytes], at: int, target: memoryview) -> bool:
-    """Fill memory from a position of a file; False if the file ends before. Two threads halve the wait for the system,
-    which clears new memory when it is first written. Frames go first: beside them one thread is enough.
-    """
-    if len(target) < SHARED or not hasattr(os, "preadv") or not isinstance(file, BufferedReader) or is_beside_frames():
-        file.seek(at)
-        return bool(file.readinto(target) == len(target))  # type: ignore[attr-defined]
-    half, number, done = len(target) // 2, file.fileno(), list[bool]()
-    helper = Thread(target=lambda: done.append(_filled(number, at + half, target[half:])), name="perframe-reading")
-    try:
-        helper.start()
-    except RuntimeError:  # the system allows no more threads
-        return _filled(number, at, target)
-    done.append(_filled(number, at, target[:half]))
-    helper.join()
-    return all(done)
-
-
-def _filled(number: int, at: int, target: memoryview) -> bool:
-    """Fill memory from a position of an open file; False if that fails: who parses the file then gives the reason."""
-    try:
-        while target and (count := os.preadv(number, [target], at)):
-            target, at = target[count:], at + count
-    except OSError:
-        return False
-    return not target
 
 
 def plain_array(data: bytes, data_type: int, dims: Sequence[int]) -> NDArray[Any] | None:

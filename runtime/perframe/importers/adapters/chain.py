@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from perframe.importers.filling import settle
 from perframe.importers.onnx_node import Node, constant
 from perframe.ir import Value
 from perframe.ir.sizes.partial import PartialTensor
@@ -77,6 +78,7 @@ class Chain:
         source = made.input(0) if made is not None and made.op == "Reshape" else value
         if value is None or source is None or source.constant is None:
             raise NotImplementedError(f"its input {_name(value)!r} is not a constant")
+        settle([source.constant])
         shape = value.spec.shape
         if source is value or shape is None or not shape.is_static:
             return source.constant
