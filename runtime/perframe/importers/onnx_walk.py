@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from perframe.errors import ModelError
-from perframe.tensor.background import take_turns
+from perframe.tensor.background import in_turns
 
 if TYPE_CHECKING:
     import onnx
@@ -45,8 +45,7 @@ class Contents:
     def _add(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.GraphProto]:
         """Add nodes, and return the graphs that they hold."""
         found: list[onnx.GraphProto] = []
-        for node in nodes:
-            take_turns()
+        for node in in_turns(nodes):
             self.nodes.append(node)
             for attribute in node.attribute:
                 self.attributes.append(attribute)
@@ -75,8 +74,7 @@ class Contents:
             for infos in (graph.input, graph.output, graph.initializer):
                 found.update(info.name for info in infos)
             found.update(sparse.values.name for sparse in graph.sparse_initializer)
-            for node in graph.node:
-                take_turns()
+            for node in in_turns(graph.node):
                 found.update(node.input, node.output)
         for name in (*found, *self._other_names()):
             if not isinstance(name, str):  # protobuf gives bytes that are not UTF-8 as bytes
@@ -88,8 +86,7 @@ class Contents:
         for graph in self.graphs:
             for info in (*graph.input, *graph.output):
                 found.update(dim.dim_param for dim in info.type.tensor_type.shape.dim)
-        for node in self.nodes:
-            take_turns()
+        for node in in_turns(self.nodes):
             found.update((node.op_type, node.domain, node.name, node.overload))
         for attribute in self.attributes:
             found.update((attribute.name, attribute.ref_attr_name))

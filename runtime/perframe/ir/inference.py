@@ -10,7 +10,7 @@ from perframe.ir.epilogue import Stage
 from perframe.ir.equality import inference_key, signature
 from perframe.ir.layer import Layer, Value
 from perframe.ir.sizes.partial import PartialTensor
-from perframe.tensor.background import take_turns
+from perframe.tensor.background import in_turns, take_turns
 
 
 class _Inferred(NamedTuple):
@@ -56,10 +56,12 @@ class Inference:
 
     def infer(self, layers: Iterable[Layer]) -> None:
         """Infer the specs of all values that layers make. Raises InferenceError."""
-        for layer in layers:
-            take_turns()
+        remembered = self._last
+        for layer in in_turns(layers):
             given = [None if value is None else value._spec or value.spec for value in layer._inputs]
-            for value, spec in zip(layer._outputs, self.outputs(layer, given), strict=False):
+            last = remembered.get(layer)
+            results = last.results if last is not None and last.holds(layer, given) else self._infer(layer, given)
+            for value, spec in zip(layer._outputs, results, strict=False):
                 if value is not None:
                     value._spec = spec
 
@@ -71,8 +73,7 @@ class Inference:
     def specs(self, layers: Iterable[Layer], known: Mapping[Value, PartialTensor]) -> dict[Value, PartialTensor]:
         """Return the specs of all values if some values have the specs in `known`. Raises InferenceError."""
         found = dict(known)
-        for layer in layers:
-            take_turns()
+        for layer in in_turns(layers):
             found.update((value, value.spec) for value in layer.operands if value not in found)
             given = [None if value is None else found[value] for value in layer.inputs]
             for value, spec in zip(layer.outputs, self.outputs(layer, given), strict=False):

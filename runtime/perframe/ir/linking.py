@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from perframe.errors import ModelError
 from perframe.ir.layer import Layer, Value
 from perframe.tensor import Array
-from perframe.tensor.background import take_turns
+from perframe.tensor.background import in_turns
 
 
 def linked(
@@ -25,8 +25,7 @@ def linked(
         if known.setdefault(value.name, value) is not value:
             raise ModelError(f"two values are called {value.name!r:.200}")
     are_named = any([value.is_named_only for layer in made for value in layer.operands])
-    for layer in made:
-        take_turns()
+    for layer in in_turns(made):
         if are_named:
             layer.inputs = [None if value is None else _meant(value, known, layer) for value in layer.inputs]
         for value in layer.results:

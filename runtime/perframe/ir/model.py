@@ -20,7 +20,7 @@ from perframe.ir.sizes.partial import PartialTensor
 from perframe.safety import notebooks
 from perframe.safety.wording import counted, did_you_mean
 from perframe.tensor import Array
-from perframe.tensor.background import take_turns
+from perframe.tensor.background import in_turns, take_turns
 
 Evaluate = Callable[[Layer, Sequence[Array | None]], list[Array]]
 
@@ -101,8 +101,7 @@ class Model:
 
     def walk(self) -> Iterator[Layer]:
         """Yield the layers in run order, without those that are removed meanwhile."""
-        for layer in self.layers:
-            take_turns()
+        for layer in in_turns(self.layers):
             if layer.is_linked:
                 yield layer
 
@@ -292,8 +291,7 @@ class Model:
         """Raise ModelError if a value is read before it is made, made twice, or missing, or if links are wrong."""
         known = set(self.inputs)
         names: dict[str, Value] = {value.name: value for value in self.inputs}
-        for layer in self.layers:
-            take_turns()
+        for layer in in_turns(self.layers):
             if not known.issuperset(layer.operands):
                 unmade = [value for value in layer.operands if value not in known and value.constant is None]
                 if unmade:

@@ -23,7 +23,6 @@ from perframe.ir.declaration import REGISTRY, find_declaration
 from perframe.ir.index import FAMILIES, FILE_OF
 from perframe.ir.report import refuse
 from perframe.safety.records import dataclass
-from perframe.tensor.background import take_turns
 
 Found = Mapping[str, Layer | Value]
 Rewrite = Callable[..., int | str]
@@ -153,7 +152,6 @@ class Rules:
         by_op: dict[str, list[tuple[Op, Rewrite]]] = {}  # the rules that may match a layer; most operators have none
         changes = 0
         for layer in model.walk():
-            take_turns()
             if layer.op not in by_op:
                 by_op[layer.op] = [rule for rule in rules if rule[0].takes(layer)]
             for pattern, rewrite in by_op[layer.op]:

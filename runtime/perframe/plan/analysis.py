@@ -11,7 +11,7 @@ from perframe.ir.sizes.partial import PartialTensor
 from perframe.ir.sizes.size import is_symbolic
 from perframe.ir.sizes.tables import look_up
 from perframe.tensor import TensorShape
-from perframe.tensor.background import take_turns
+from perframe.tensor.background import in_turns
 
 _FILLS, _MOST_FILLED = ("ConstantOfShape", "Expand"), 1 << 18  # elements; to fill more in a run beats holding them
 FEW = 64  # values that may be a shape, or floats that the host computes on the way to whole ones
@@ -65,8 +65,7 @@ class Analysis:
         """Infer all shapes, compute the values that follow from shapes and constants, and return the other layers."""
         known, remaining = self.known, []
         inferred: dict[Hashable, Sequence[PartialTensor]] = {}
-        for layer in layers:
-            take_turns()
+        for layer in in_turns(layers):
             if self._at is not None:
                 self._at(layer.name)
             given = [None if value is None else known[value] for value in layer.inputs]
@@ -114,8 +113,7 @@ class Analysis:
 
     def _lifetimes(self) -> list[list[Value]]:
         last: dict[Value, int] = {}
-        for index, layer in enumerate(self.layers):
-            take_turns()
+        for index, layer in in_turns(enumerate(self.layers)):
             for value in (*layer.results, *layer.operands):
                 last[self.roots.get(value, value)] = index
         for value in self._outputs:

@@ -16,7 +16,7 @@ from perframe.errors import InputError
 from perframe.ir import Value
 from perframe.ir.sizes.partial import PartialTensor
 from perframe.tensor import Array, DataType, HostStorage, Storage
-from perframe.tensor.background import take_turns
+from perframe.tensor.background import in_turns
 from perframe.tensor.locks import new_lock
 from perframe.tensor.memory import Held, held_arrays, sum_unseen
 
@@ -140,8 +140,7 @@ class ConstantPool:
         """
         made: list[tuple[MissingConstant, Parcel]] = []
         known: dict[tuple[Value, str], Parcel] = {}
-        for missing in self.take_missing():
-            take_turns()
+        for missing in in_turns(self.take_missing()):
             key = missing.value, missing.kind
             if key not in known:
                 is_weight = self._is_weight(missing.value)

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Generic, TypeVar, cast
 
 from perframe.errors import BackendError, ClosedError, PerframeError
@@ -52,6 +52,12 @@ class Work:
                 raise _CancelledError
             self._began = time.perf_counter()
 
+    def each(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield the items, with a turn before each."""
+        for item in items:
+            self.give_way()
+            yield item
+
     def run(self, function: Callable[[Work], Any]) -> None:
         """Run the function in this thread, and keep its result or its error."""
         _own.work = self
@@ -82,6 +88,12 @@ def take_turns() -> None:
     work = _own.work
     if work is not None:
         work.give_way()
+
+
+def in_turns(items: Iterable[T]) -> Iterable[T]:
+    """Return the items. In a thread that works beside frames, frames go first between two of them."""
+    work = _own.work
+    return items if work is None else work.each(items)
 
 
 def is_beside_frames() -> bool:

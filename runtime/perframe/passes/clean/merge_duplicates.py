@@ -10,7 +10,7 @@ import numpy as np
 from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.report import refuse
 from perframe.tensor import Array
-from perframe.tensor.background import take_turns
+from perframe.tensor.background import in_turns
 
 CHUNK = 1 << 20  # bytes that are compared at once
 SAMPLE = 4096  # bytes of a constant that are compared first: a file may be mapped, and its pages not yet read
@@ -49,8 +49,7 @@ def _merge_constants(model: Model) -> int:
     """Let layers read the first of equal constants, and return the number of those that nothing reads any more."""
     seen: dict[Hashable, Value] = {}
     merged = 0
-    for value in model.constant_values:
-        take_turns()
+    for value in in_turns(model.constant_values):
         array = value.constant
         if array is None or array.dtype == object:
             continue

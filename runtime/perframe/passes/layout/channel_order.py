@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from perframe.ir import Layer, Model, Value
 from perframe.passes.match import constant_of
-from perframe.tensor.background import take_turns
+from perframe.tensor.background import in_turns
 
 Order = Callable[[Sequence[Any]], Sequence[Any]]
 BY_OP = {
@@ -47,8 +47,7 @@ class Rewrite:
     def run(self) -> int:
         """Rewrite the model, and return the number of layers whose data has the other order now."""
         count = 0
-        for layer in self.model.layers:
-            take_turns()
+        for layer in in_turns(self.model.layers):
             if layer in self.dropped:
                 continue
             rewrite = self._choose(layer)

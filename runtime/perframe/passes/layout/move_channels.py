@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.channels_last import first, last
 from perframe.passes.layout.channel_order import BY_OP, Rewrite, rank_of
-from perframe.tensor.background import take_turns
+from perframe.tensor.background import in_turns
 
 
 def run(model: Model, evaluate: Evaluate) -> int:
@@ -42,8 +42,7 @@ class _MoveChannels(Rewrite):
     def __init__(self, model: Model) -> None:
         super().__init__(model, first, last)
         self.wanted: set[Value] = set()  # values that layers read in the other order only
-        for layer in reversed(model.layers):
-            take_turns()
+        for layer in in_turns(reversed(model.layers)):
             for value in layer.results:
                 if value.users and not value.is_output and all(map(self._reads_twin, value.users)):
                     self.wanted.add(value)

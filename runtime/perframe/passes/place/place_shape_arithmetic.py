@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perframe.ir import Evaluate, Layer, Model
-from perframe.tensor.background import take_turns
+from perframe.tensor.background import in_turns
 
 
 def _is_arithmetic(layer: Layer) -> bool:
@@ -16,8 +16,7 @@ def _is_arithmetic(layer: Layer) -> bool:
 def run(model: Model, evaluate: Evaluate) -> int:
     """Place, and return the number of placed layers."""
     placed = 0
-    for layer in reversed(model.layers):
-        take_turns()
+    for layer in in_turns(reversed(model.layers)):
         if layer.on_host or any(value.is_output for value in layer.results):
             continue
         readers = [

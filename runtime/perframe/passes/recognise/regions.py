@@ -14,7 +14,7 @@ from perframe.ir import Array, Evaluate, Layer, Model, Value
 from perframe.passes.match import scalar
 from perframe.safety.records import dataclass
 from perframe.tensor import DataType
-from perframe.tensor.background import take_turns
+from perframe.tensor.background import in_turns
 
 MAX_LAYERS = 12  # of a region
 
@@ -50,8 +50,7 @@ class Region:
             return array.astype(x.dtype) if array is not None and array.dtype == np.float32 else array
 
         with np.errstate(all="ignore"):
-            for layer in self.layers:
-                take_turns()
+            for layer in in_turns(self.layers):
                 if passed is not None and layer is passed[0]:
                     known[layer.output] = known[passed[1]]
                     continue
@@ -77,8 +76,7 @@ def regions(model: Model, takes: Callable[[Layer], bool], fewest: int) -> Iterat
     """
     positions = {layer: at for at, layer in enumerate(model.layers)}
     gone, taken = set[Layer](), _Taken(takes)  # a layer is asked for with each root and source near it
-    for root in model.layers[::-1]:
-        take_turns()
+    for root in in_turns(model.layers[::-1]):
         if root in gone or not taken[root]:
             continue
         cone = _cone(root, taken, positions)
