@@ -12,8 +12,8 @@ from perframe.errors import InputError, ModelError
 from perframe.importers.shipped import resolved
 from perframe.ir import Model
 from perframe.passes.clean import remove_unused
-from perframe.safety.collection import uncollected
-from perframe.tensor.background import Background, Work
+from perframe.safety.collection import free_dropped, uncollected, watch
+from perframe.tensor.background import Background, Work, is_beside_frames
 
 _NO_SIGNATURES = "{} is not a LiteRT file, and has no signature {!r}: outputs=[...] chooses outputs"
 
@@ -51,26 +51,42 @@ def load(
 
     The next load of an unchanged ONNX file reads the optimized model from the cache folder (the page "Saving").
 
+    A model that was dropped may keep its memory for a while. A load first frees such models, if their weights take more
+    than 64 MB and Python's collector is on.
+
     Raises ModelError for anything that is wrong with a file; MissingFileError, which is also a FileNotFoundError, if it
     does not exist; and UnsupportedOperatorError, which lists every node that cannot be imported.
     """
+    if not is_beside_frames():
+        free_dropped()
     report, source = progress or (lambda _what, _done: None), resolved(source)
-    place = None
-    if optimize and stop_after is None and key is None and signature is None and _is_onnx_path(source):
-        from perframe.importers.kept import kept  # late: other files do not need it
-
-        place = kept(source, dims, outputs, narrow_doubles)
-        found = None if place is None else place.read(Path(source).name)
-        if found is not None:
-            return found
     given = source, optimize, dims, outputs, narrow_doubles, report, stop_after, key, signature
-    if place is None:
-        return _loaded(*given)
+    may_be_kept = optimize and stop_after is None and key is None and signature is None and _is_onnx_path(source)
+    model = _kept_or_loaded(*given) if may_be_kept else _loaded(*given)
+    watch(model, sum([array.nbytes for array in model.constants.values()]))
+    return model
+
+
+def _kept_or_loaded(
+    source: str | Path,
+    optimize: bool,
+    dims: Mapping[str, int] | None,
+    outputs: Sequence[str] | None,
+    narrow_doubles: bool,
+    *others: Any,
+) -> Model:
+    """Return the model as an earlier load kept it, or load it and keep it."""
+    from perframe.importers.kept import kept  # late: other files do not need it
     from perframe.importers.reads import noted
 
+    place = kept(source, dims, outputs, narrow_doubles)
+    found = None if place is None else place.read(Path(source).name)
+    if found is not None:
+        return found
     with noted() as reads:
-        model = _loaded(*given)
-    place.write(model, reads)
+        model = _loaded(source, optimize, dims, outputs, narrow_doubles, *others)
+    if place is not None:
+        place.write(model, reads)
     return model
 
 

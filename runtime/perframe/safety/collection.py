@@ -1,12 +1,16 @@
-"""A pause of Python's garbage collector while many objects are made that stay."""
+"""Pauses Python's garbage collector while many objects are made that stay, and lets it free large models."""
 
 from __future__ import annotations
 
 import gc
 import os
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+MOST_DROPPED = 64 << 20  # bytes of weights of dropped models that may wait for the collector
+
+_dropped = 0  # bytes of weights of the models that were dropped since the last search for them
 _is_paused = False
 _caller_froze = False  # objects, which then stay frozen
 
@@ -40,6 +44,28 @@ def count_as_old() -> None:
     if not _caller_froze:
         gc.freeze()
         gc.unfreeze()
+
+
+def watch(model: object, size: int) -> None:
+    """Count `size` bytes of weights when the model is dropped.
+
+    Its layers and values refer to each other, so that only a search for garbage frees them. Python searches when there
+    are many objects, however large these are.
+    """
+    weakref.finalize(model, _drop, size).atexit = False
+
+
+def _drop(size: int) -> None:
+    global _dropped
+    _dropped += size
+
+
+def free_dropped() -> None:
+    """Free dropped models, if their weights are large and the caller has not disabled the collector."""
+    global _dropped
+    if _dropped > MOST_DROPPED and (_is_paused or gc.isenabled()):
+        _dropped = 0
+        gc.collect()
 
 
 def _resume() -> None:
