@@ -98,7 +98,7 @@ REASONS = {
     "tensor/frames.py:_inside": "added and removed in one step; work beside frames may pause a moment too long",
     "tensor/frames.py:between": "an event, made for threads",
     "tensor/compilation.py:compiling": "counts under the lock of the process's compilers; others read it to show it",
-    "tensor/compilation.py:programs": "only a warning shows the count: threads that add to it at once may count one too few",
+    "tensor/compilation.py:programs": "only a warning shows it: threads that add at once may count one too few",
     "tensor/frames.py:_current": "each thread has its own",
     "tensor/frames.py:frame_watchers": "added and removed in one step, and copied before it is read",
     "tensor/guarded.py:_protect": ONCE,
