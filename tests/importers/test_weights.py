@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 import perframe as pf
-from perframe.importers import filling, onnx_weights
+from perframe.importers import filling, kept, onnx_weights
+from perframe.importers import onnx as onnx_importer
 from perframe.importers.onnx_weights import LARGE, split
 from perframe.plan.constants import UNCHANGED
 
@@ -131,6 +132,38 @@ def test_an_import_that_reads_numbers_waits_for_them(
     if name == "Inverse":
         (made,) = model.constants.values()
         np.testing.assert_array_equal(made, np.eye(8) / 2)
+
+
+def test_a_kept_model_waits_before_its_shapes_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers of a constant decide a shape."""
+    monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("PERFRAME_KEEP_MODELS", raising=False)
+    monkeypatch.setattr(kept, "SETTLED", float("-inf"))  # the file is young
+    monkeypatch.setattr(filling, "Thread", _NoThread)
+    empty = np.empty
+    monkeypatch.setattr(np, "empty", lambda *given, **named: _zeroed(empty(*given, **named)))
+    info = helper.make_tensor_value_info
+    numbers = numpy_helper.from_array((np.arange(60000) % 3 == 0).astype(np.float32), "w")
+    nodes = [helper.make_node("NonZero", ["w"], ["places"]), helper.make_node("Cast", ["places"], ["f"], to=1)]
+    graph = helper.make_graph(
+        [*nodes, helper.make_node("Add", ["f", "x"], ["y"])],
+        "g",
+        [info("x", TensorProto.FLOAT, [1])],
+        [onnx.ValueInfoProto(name="y")],
+        [numbers],
+    )
+    path = tmp_path / "m.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    pf.load(path)
+    assert len(list((tmp_path / "cache").glob("**/*.kept"))) == 1
+    monkeypatch.setattr(onnx_importer, "load_onnx", None)  # nothing is imported again
+    assert tuple(pf.load(path).outputs[0].spec.shape or ()) == (1, 20000)
+
+
+def _zeroed(array: Any) -> Any:
+    if array.dtype == np.float32:
+        array[...] = 0
+    return array
 
 
 def test_what_is_left_is_the_file_without_them() -> None:

@@ -77,9 +77,14 @@ def buffers(model: Model, outside: Place | None = None) -> Iterator[Buffer]:
     yield from (data[key] for key in order)
 
 
-def read(data: memoryview, file: str, outside: Outside | None = None) -> Model:
+def read(
+    data: memoryview,
+    file: str,
+    outside: Outside | None = None,
+    settle: Callable[[], None] = lambda: None,
+) -> Model:
     """Return the model in a file's bytes, by the file's name. Its constants are read-only views of the bytes, or what
-    `outside` reads of other files. Raises ModelError.
+    `outside` reads of other files; `settle` waits until these are filled. Raises ModelError.
     """
     try:
         metadata, entries, body = container.parsed(data)
@@ -89,6 +94,7 @@ def read(data: memoryview, file: str, outside: Outside | None = None) -> Model:
         if builder.problems:
             raise UnsupportedOperatorError(file, builder.problems)
         model.name = file  # as messages call it
+        settle()  # shape rules may read their numbers
         check(model)
         model.metadata = metadata_of(graph)
     except UnsupportedOperatorError:

@@ -167,10 +167,12 @@ def filling(name: str) -> Iterator[None]:
         made.close()
 
 
-def settle(arrays: Iterable[NDArray[Any] | None]) -> None:
-    """Wait until these arrays are filled. Raises ModelError if a file has changed meanwhile."""
+def settle(arrays: Iterable[NDArray[Any] | None] | None = None) -> None:
+    """Wait until these arrays are filled, or all. Raises ModelError if a file has changed meanwhile."""
     current = _current.get()
-    if current is not None and any([array is not None and array.nbytes >= LATE for array in arrays]):
+    if current is None:
+        return
+    if arrays is None or any([array is not None and array.nbytes >= LATE for array in arrays]):
         current.wait()
 
 

@@ -25,7 +25,7 @@ from perframe.errors import ModelError
 from perframe.files import model_file
 from perframe.files.container import ALIGNMENT
 from perframe.files.reading import copied
-from perframe.importers.filling import fill, filling
+from perframe.importers.filling import fill, filling, settle
 from perframe.importers.reads import Array, Reads, stamp_of
 from perframe.ir import Model
 from perframe.ir.declaration import REGISTRY
@@ -67,7 +67,7 @@ class Kept:
                 if [[*stamp_of(file.fileno())] for file in files] != [*stamps]:
                     return None
                 with filling(name):
-                    model = model_file.read(data[length:], name, lambda *asked: _read(files, *asked))
+                    model = model_file.read(data[length:], name, lambda *asked: _read(files, *asked), settle)
             model.fixed_inputs = frozenset(head["fixed_inputs"])
             model.report = OptimizationReport.of(head["report"])
         except (OSError, ValueError, LookupError, TypeError, ModelError):
