@@ -139,6 +139,7 @@ def test_a_kept_model_waits_before_its_shapes_are_checked(tmp_path: Path, monkey
     monkeypatch.setenv("PERFRAME_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("PERFRAME_KEEP_MODELS", raising=False)
     monkeypatch.setattr(kept, "SETTLED", float("-inf"))  # the file is young
+    monkeypatch.setattr(kept, "REGISTRY", {})  # without the layers that other tests have declared
     monkeypatch.setattr(filling, "Thread", _NoThread)
     empty = np.empty
     monkeypatch.setattr(np, "empty", lambda *given, **named: _zeroed(empty(*given, **named)))
