@@ -56,12 +56,9 @@ class Inference:
 
     def infer(self, layers: Iterable[Layer]) -> None:
         """Infer the specs of all values that layers make. Raises InferenceError."""
-        remembered = self._last
         for layer in in_turns(layers):
             given = [None if value is None else value._spec or value.spec for value in layer._inputs]
-            last = remembered.get(layer)
-            results = last.results if last is not None and last.holds(layer, given) else self._infer(layer, given)
-            for value, spec in zip(layer._outputs, results, strict=False):
+            for value, spec in zip(layer._outputs, self.outputs(layer, given), strict=False):
                 if value is not None:
                     value._spec = spec
 
