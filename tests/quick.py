@@ -1,10 +1,11 @@
-"""`pytest --quick`: a part of the tests, the same every time, that covers each test function on each backend.
+"""`pytest --quick`: a part of the tests, the same every time, that covers each test function and each backend.
 
 Tests marked `slow` are left out. Of a function with many cases, each backend keeps one: the case with the smallest
 checksum, so that one more case changes the choice little. `@pytest.mark.quick(cases=n)` keeps n instead. With 0 it
-leaves out a function that takes half a second or more, where others cover what it uses. A function that runs whole
-networks keeps one backend, the CPU where it has a case for it: a software driver compiles the shaders of a network for
-many seconds.
+leaves out a function that takes half a second or more, where others cover what it uses.
+
+A software driver takes a tenth of a second and more for each shader. So functions that test no shaders keep the CPU and
+one of the two GL backends, and those that run whole networks keep one backend, the CPU where it has a case for it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections import defaultdict
 import pytest
 
 CASES = 1  # of a function, on each backend
+SHADERS = {"gl", "layers", "textures"}  # rooms whose tests keep both GL backends
 NETWORKS = {"demos", "functional", "models", "processing", "text", "vision"}  # rooms whose tests run whole networks
 
 
@@ -33,12 +35,19 @@ def chosen(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Ite
 
 
 def function_and_backend(item: pytest.Item) -> tuple[str, str]:
-    """What a case shares with the other cases of its function on its backend; on any, if it runs whole networks."""
-    return item.nodeid.partition("[")[0], "" if _runs_networks(item) else _backend(item)
+    """What a case shares with the others of its function of which one is kept."""
+    function, backend = item.nodeid.partition("[")[0], _backend(item)
+    if _runs_networks(item):
+        return function, ""
+    return function, "gpu" if backend.startswith("gpu") and _rooms(item).isdisjoint(SHADERS) else backend
 
 
 def _runs_networks(item: pytest.Item) -> bool:
-    return not NETWORKS.isdisjoint(item.nodeid.partition("[")[0].split("/"))
+    return not _rooms(item).isdisjoint(NETWORKS)
+
+
+def _rooms(item: pytest.Item) -> set[str]:
+    return set(item.nodeid.partition("[")[0].split("/"))
 
 
 def _is_slow_network(item: pytest.Item) -> bool:
