@@ -60,6 +60,7 @@ PASSES = (
 _SHADERS = (
     "widen_halves",
     "spell_out",
+    "transform_products",
     "whole_products",
     "remove_noops",
     "fake_quantize",
@@ -126,6 +127,7 @@ ONLY_WITH = {
     "fuse_transposes": "Transpose",
     "fuse_scale": "Mul Div",
     "einsum_products": "Einsum",
+    "transform_products": "DFT STFT",
     "keep_quantized": "QuantizeLinear",
     "fuse_attention": "Softmax",
     "pack_weights": "DequantizeLinear",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perframe.backends.gl.lowering.steps import Binding, Call, Tools
-from perframe.ir.sizes.size import specialized
+from perframe.backends.operand import Array
 from perframe.layers.spectral import Transform
 
 
@@ -17,9 +17,12 @@ def supports(call: Call[Transform]) -> str | None:
 
 def lower(call: Call[Transform], tools: Tools) -> list[Binding]:
     """One kernel."""
-    form, length = call.form, specialized(call.form.length)
-    angles = 2 * np.pi * np.arange(length) / length
-    table = tools.constant(np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32))
-    params = {"direction": 1.0, "scale": 1.0 / length} if form.inverse else {"direction": -1.0, "scale": 1.0}
+    form, table = call.form, tools.table(_turn, call.form.length)
     given = {"X": call.x, "T": table, "W": call.input(2) if form.windowed else table}
-    return [call.bind("spectral", given, call.y, params)]
+    return [call.bind("spectral", given, call.y)]
+
+
+def _turn(length: int) -> Array:
+    """Return the cosine and the sine of each fraction of a turn."""
+    angles = 2 * np.pi * np.arange(length) / length
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
