@@ -183,6 +183,22 @@ def test_a_computed_output_that_the_rule_does_not_expect_is_an_error() -> None:
         check(case, "cpu")
 
 
+@pytest.mark.usefixtures("forget")
+@pytest.mark.parametrize("shape", [(), (3,), (1, 3), (3, 3)])
+def test_one_array_is_no_list_of_outputs(shape: tuple[int, ...]) -> None:
+    @pf.layers.layer(domain="my.domain")
+    def Bare(x: PartialTensor) -> PartialTensor:
+        return x
+
+    @Bare.compute
+    def _bare(inputs: Any, outputs: Any) -> Any:
+        return inputs[0] * 2
+
+    case = Case("row", "Bare", [np.zeros(shape, np.float32)], domain="my.domain")
+    with pytest.raises(pf.InferenceError, match=r"compute of .*Bare returns a list of arrays, one per output, not"):
+        check(case, "cpu")
+
+
 def test_a_result_is_a_dtype_or_a_name() -> None:
     with pytest.raises(pf.ModelError, match="result='floaty' is neither a DataType nor an input"):
 

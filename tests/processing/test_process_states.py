@@ -39,6 +39,8 @@ def test_states_follow_the_pictures_of_a_chunk(jobs: int, lead: int, tmp_path: P
             assert np.allclose(arrays["next_sum"][0].transpose(1, 2, 0), total, atol=1e-4)
     with pytest.raises(pf.InputError, match=r"has 3 inputs .* states with carry \(--carry OUTPUT=INPUT\)"):
         pf.process(source, tmp_path / "other", tmp_path / "m.onnx")
+    with pytest.raises(pf.InputError, match=r"carry names 'summ', which is not an input; the inputs are .*sum"):
+        pf.process(source, tmp_path / "other", tmp_path / "m.onnx", carry={"next_sum": "summ", "next_count": "count"})
     (tmp_path / "script.py").write_text("def update(frame): pass")
     with pytest.raises(pf.InputError, match="carry is for a model without a script"):
         pf.process(source, tmp_path / "other", tmp_path / "m.onnx", script=tmp_path / "script.py", carry=carry)

@@ -53,6 +53,14 @@ def test_the_largest_share_bounds_a_frame(shares: Shares, by: str, says: str) ->
     assert re.search(says, str(bound))
 
 
+def test_smaller_weights_help_those_who_wait_for_weights() -> None:
+    """Products of a few rows: they read each weight once."""
+    shares = Shares(0.010, 0.006, 0.001, 0, 0)
+    product = layer("product", "MatMul", BackendType.CPU, 0.008)
+    assert "pf.quantize" in judged(shares, [*LAYERS, product]).advice
+    assert "pf.quantize" not in judged(shares, LAYERS).advice
+
+
 def test_an_emulated_gpu_is_named() -> None:
     assert "backend 'cpu'" in judged(Shares(0.01, 0, 0.001, 0.008, 0), LAYERS, emulated=True).advice
     assert "emulated" not in judged(Shares(0.01, 0.008, 0.001, 0.001, 0), LAYERS, emulated=True).advice

@@ -237,6 +237,14 @@ def test_a_folder_with_a_model(file: str, settings: Any, tmp_path: Any) -> None:
     assert expected == list(pf.text.generate(adding(), "b", tokenizer=LETTERS, max_tokens=3))
 
 
+def test_a_model_in_memory_takes_the_characters_of_a_bundled_one_or_of_a_folder(tmp_path: Any) -> None:
+    (tmp_path / "characters.json").write_text('{"alphabet": "abcdefghijk "}', encoding="utf-8")
+    expected = list(pf.text.generate(adding(), "b", tokenizer=LETTERS, max_tokens=3))
+    assert expected == list(pf.text.generate(adding(), "b", tokenizer=tmp_path, max_tokens=3))
+    talk = list(pf.text.generate("talk", "☀you: hi!\nkeeper:", max_tokens=5))
+    assert talk == list(pf.text.generate(pf.load("talk"), "☀you: hi!\nkeeper:", tokenizer="talk", max_tokens=5))
+
+
 def test_a_folder_with_several_models_is_refused(tmp_path: Any) -> None:
     (tmp_path / "onnx").mkdir()
     for name in ("model_q4", "model_fp16"):
@@ -272,7 +280,7 @@ def test_wrong_input(tmp_path: Path) -> None:
         ({"backend": "gpu"}, "there is no backend 'gpu'"),
         ({"max_tokens": 0}, "max_tokens is a number of tokens, at least 1"),
         ({"stop": [""]}, "stop is a text or several"),
-        ({"tokenizer": None}, "give tokenizer="),
+        ({"tokenizer": None}, "give tokenizer=.*a bundled model, such as 'talk'"),
         ({"tokenizer": 3}, "a tokenizer has encode, decode and ends, unlike int"),
         ({"inputs": {"hidden": 1}}, "has no further input 'hidden'; its further inputs are none"),
         ({"source": pf.Worker(model)}, r"does not carry 'past_key_values.0.key': make it with carry=pf.text.carry_of"),

@@ -123,6 +123,16 @@ def test_yolo(head: Any, labels: int, points: int, backend: str, backend_context
     assert found[3] is None if not points else (found[3] == rows[..., first + labels :].reshape(2, 9, points, 3)).all()
 
 
+@pytest.mark.parametrize(("head", "shape"), [("v5", (1, 9, 40)), ("v8", (1, 40, 9))])
+def test_a_layout_that_is_likely_another_is_told_once(
+    head: Any, shape: tuple[int, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        decode_yolo(np.zeros(shape, np.float32), head)
+    decode_yolo(np.zeros((1, shape[2], shape[1]), np.float32), head)
+    assert caplog.text.count("is it another head, or transposed?") == 1 and f"a {head} head as 9 boxes" in caplog.text
+
+
 def test_yolo_from_end_to_end(backend: str, backend_context: Any) -> None:
     rows = np.concatenate([draw(1, 8, 4, low=0, high=99), draw(1, 8, 1, low=0, high=1)], -1)
     labels = draw(1, 8, 1, low=0, high=79, dtype=np.int64)

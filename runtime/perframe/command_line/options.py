@@ -23,6 +23,10 @@ AUTO = "auto"
 Dims = Annotated[
     str, typer.Option(metavar="NAME=N,...", help="Sizes of open dims; INPUT:AXIS=N sets one without a name.")
 ]
+KeptDims = Annotated[
+    str,
+    typer.Option(metavar="NAME=N,...", help="Sizes of open dims, which OUT keeps; INPUT:AXIS=N sets a nameless one."),
+]
 Signature = Annotated[str | None, typer.Option(metavar="NAME", help="Signature of a LiteRT file that has several.")]
 Carry = Annotated[
     str, typer.Option(metavar="OUTPUT=INPUT,...", help="States: outputs that the next run reads as inputs.")

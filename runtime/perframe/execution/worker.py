@@ -355,7 +355,7 @@ class Worker(Inspected):
             return self._shown.copy(name, tensor)
 
     def state(self, name: str | None = None) -> Tensor:
-        """Return the first state, or that of an input. Later runs overwrite it. Raises InputError for another name."""
+        """Return the first state, or that of an input; ask again after each run. Raises InputError for another name."""
         with self._lock:
             self._check_open()
             return self.states.value(name)

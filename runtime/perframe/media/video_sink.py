@@ -70,7 +70,10 @@ class VideoSink(FileSink):
             self._open((width, height), picture)
         if (width, height) != self._size:
             was = "{}×{}".format(*self._size)
-            raise InputError(f"{self.name}: picture {picture.index} is {width}×{height}, and those before were {was}")
+            raise InputError(
+                f"{self.name}: picture {picture.index} is {width}×{height}, and those before were {was}: a film has "
+                "one size; give all pictures the same, or write them to a folder"
+            )
         even = picture.pixels[: height // 2 * 2, : width // 2 * 2]
         frame = yuv_frame(self._av, even, self._written_size, self._colors)
         frame.pts, frame.time_base = self._stamp(picture), self._tick

@@ -122,6 +122,12 @@ def _picture_input(model: Model, carry: Mapping[str, str]) -> Value:
     """The model's only input, states apart. Raises InputError if it has not the form of one picture."""
     inputs = [given for given in model.inputs if given.name not in carry.values()]
     shown = ", ".join(f"{given.name} {given.shape}" for given in inputs)
+    unknown = sorted(set(carry.values()) - {given.name for given in model.inputs})
+    if unknown:
+        raise InputError(
+            f"{model.name}: carry names {unknown[0]!r}, which is not an input; the inputs are "
+            f"{', '.join(map(str, model.inputs))}"
+        )
     if len(inputs) != 1:
         raise InputError(
             f"{model.name} has {len(inputs)} inputs ({shown}): give them to it in a script, or name those that are "

@@ -10,6 +10,7 @@ from perframe.profiling.times import LayerTimes, ProfiledTimes, layers_of
 from perframe.tensor import BackendType
 
 CPU, GPU, TRANSFERS, WAITING = "cpu", "gpu", "transfers", "waiting"
+_READING = {"MatMul", "Gemm"}  # operators that may take longer to read their weights than to multiply
 _TITLES = {CPU: "the CPU", GPU: "the GPU", TRANSFERS: "transfers", WAITING: "waiting"}
 _EMULATED = "OpenGL is emulated on the CPU here, so use backend 'cpu' or 'auto'"
 
@@ -100,8 +101,9 @@ def _advice(by: str, shares: Shares, layers: Sequence[LayerTimes], fallbacks: Se
         default=None,
     )
     first = "" if slowest is None else f"the slowest layer is {slowest.layer}; "
-    if by == CPU:
-        return f"{first}try pf.quantize(model, 'int8'), smaller inputs, or a real GPU (backend 'auto')"
+    if by == CPU:  # weights of 8 bits are read faster, and convolutions read few
+        smaller = "pf.quantize(model, 'int8'), " if slowest is not None and slowest.operator in _READING else ""
+        return f"{first}try {smaller}smaller inputs, or a real GPU (backend 'auto')"
     return f"{first}try `perframe tune`, activations='float16', smaller inputs, or budget_ms over several frames"
 
 

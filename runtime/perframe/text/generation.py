@@ -56,8 +56,8 @@ def generate(
     `source` is a model, a file, or a folder with a model and its tokenizer; its worker is made on `backend`, and freed
     at the end. Or it is a worker that carries the model's caches: `Worker(model, carry=pf.text.carry_of(model))`; it
     begins again. `prompt` is a text, tokens, or a conversation: a list of {"role": ..., "content": ...}, for the
-    tokenizer's chat template. `tokenizer` has `encode`, `decode` and `ends`, or is the path of a tokenizer.json;
-    without it the file beside the model counts.
+    tokenizer's chat template. `tokenizer` has `encode`, `decode` and `ends`, or is the path of a tokenizer.json or the
+    name of a bundled model; without it the file beside the model counts.
 
     A `temperature` of 0 takes the likeliest token. Otherwise one is drawn, the same ones for a `seed`: from the `top_k`
     likeliest (0: all), and of these from as few as have the share `top_p`. `repetition` over 1 makes tokens that came
@@ -336,13 +336,19 @@ def _file(source: str | Path) -> str | Path:
 
 def _coder(given: Coder | str | Path | None, source: Any) -> Coder:
     if isinstance(given, str | Path):
-        return Tokenizer(given)
+        place = Path(resolved(given))
+        if place != Path(given):  # a bundled model's
+            return coder_in(place.parent)
+        return coder_in(place) if place.is_dir() else Tokenizer(place)
     if given is not None:
         if not isinstance(given, Coder):
             raise InputError(f"a tokenizer has encode, decode and ends, unlike {type(given).__name__}")
         return given
     if not isinstance(source, str | Path):
-        raise InputError("give tokenizer=: the path of a tokenizer.json, or an object with encode, decode and ends")
+        raise InputError(
+            "give tokenizer=: the path of a tokenizer.json, an object with encode, decode and ends, or the name of a "
+            "bundled model, such as 'talk'"
+        )
     place = Path(resolved(source))
     return coder_in(place if place.is_dir() else place.parent)
 

@@ -6,7 +6,9 @@ stays.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +28,8 @@ from perframe.vision.detections import (
     rows_at,
     width_and_height,
 )
+
+log = logging.getLogger("perframe")
 
 
 @function
@@ -99,6 +103,10 @@ def decode_yolo(output: Given, head: Literal["v5", "v8", "end2end"] = "v8", *, p
     if classes < 1 or points < 0 or (head == "end2end" and numbers != 6 + 3 * points):
         raise InputError(f"{x.shape} does not fit a {head} head with {points} points: a box has {numbers} numbers")
 
+    boxes = x.shape[-1 if head == "v8" else -2]
+    if head != "end2end" and isinstance(boxes, int) and classes > boxes:
+        _doubt(head, str(tuple(x.shape)), classes, boxes)
+
     def rows(begin: int, length: int) -> FunctionalTensor:
         """Return some numbers of each box, as (..., n, length)."""
         part = F.narrow(x, axis, begin, length)
@@ -109,6 +117,14 @@ def decode_yolo(output: Given, head: Literal["v5", "v8", "end2end"] = "v8", *, p
         return Detections(rows(0, 4), rows(4, 1)[..., 0], F.to(F.round(rows(5, 1)[..., 0]), "int64"), marks)
     best, labels = best_class(F.narrow(x, axis, first, classes), axis)
     return Detections(from_centers(rows(0, 4)), best * x[..., 4] if head == "v5" else best, labels, marks)
+
+
+@cache
+def _doubt(head: str, shape: str, classes: int, boxes: int) -> None:
+    log.warning(
+        "decode_yolo takes an output %s of a %s head as %d boxes of %d classes: is it another head, or transposed?",
+        *(shape, head, boxes, classes),
+    )
 
 
 @function

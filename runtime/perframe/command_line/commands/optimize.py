@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from perframe.command_line.options import AsJson, Dims, ModelName, Seed, Signature, check_backends, takes_key
+from perframe.command_line.options import AsJson, KeptDims, ModelName, Seed, Signature, check_backends, takes_key
 from perframe.command_line.terminal import Console, console, progress_bar, say, say_json, table
 from perframe.safety.wording import bytes_text, counted
 
@@ -37,7 +37,7 @@ def optimize(
     ] = "",
     as_json: AsJson = False,
     seed: Seed = 0,
-    dims: Dims = "",
+    dims: KeptDims = "",
     signature: Signature = None,
 ) -> None:
     """Make a model smaller and faster without changing its results, and show how."""

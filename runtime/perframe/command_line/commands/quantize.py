@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perframe.command_line.options import AsJson, Dims, HtmlPage, Mean, ModelName, Scale, Seed, Std, takes_key
+from perframe.command_line.options import AsJson, HtmlPage, KeptDims, Mean, ModelName, Scale, Seed, Std, takes_key
 from perframe.command_line.terminal import Console, console, progress_bar, say_json, table
 from perframe.errors import PerframeError
 from perframe.safety.wording import bytes_text, counted
@@ -56,7 +56,7 @@ def quantize(
     html: HtmlPage = None,
     as_json: AsJson = False,
     seed: Seed = 0,
-    dims: Dims = "",
+    dims: KeptDims = "",
 ) -> None:
     """Quantize a model's weights, or with --static the whole model, and show the errors."""
     from perframe.command_line.calibration import calibration_data

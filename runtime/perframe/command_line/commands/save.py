@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from perframe.command_line.options import Dims, KeyFile, ModelName, PassphraseEnv, Seed
+from perframe.command_line.options import KeptDims, KeyFile, ModelName, PassphraseEnv, Seed
 from perframe.command_line.terminal import say
 from perframe.safety.wording import counted
 
@@ -19,7 +19,7 @@ def save(
     passphrase_env: PassphraseEnv = None,
     no_optimize: Annotated[bool, typer.Option("--no-optimize", help="Save without optimization.")] = False,
     seed: Seed = 0,
-    dims: Dims = "",
+    dims: KeptDims = "",
 ) -> None:
     """Save an optimized model to another file, encrypted if a key is given.
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from perframe.backends.cpu.program.program import NativeStep
 from perframe.backends.operand import Operand, Scratch
 from perframe.backends.protocol import LayerLike
@@ -52,6 +54,10 @@ def family_of(layer: LayerLike) -> CpuFamily:
 
     def compute(layer: LayerLike, form: Any, inputs: Sequence[Any], outputs: Any) -> Iterable[Any]:
         made: Iterable[Any] = computed_by(inputs, outputs, **layer.declaration.with_defaults(layer.attributes))
+        if isinstance(made, np.ndarray) or not isinstance(made, Iterable):  # rows of an array would pass for outputs
+            raise ModelError(
+                f"compute of {layer.op} returns a list of arrays, one per output, not {type(made).__name__}"
+            )
         return made
 
     return CpuFamily(compute)
