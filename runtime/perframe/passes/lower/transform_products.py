@@ -28,14 +28,14 @@ def run(model: Model, evaluate: Evaluate) -> int:
     changes = 0
     for layer in model.walk():
         if layer.op in ("DFT", "STFT") and layer.is_linked and not layer.epilogue:
-            made = _Product(model, layer, evaluate).layers()
+            made = _SpectralProduct(model, layer, evaluate).layers()
             if made:
                 model.replace(layer, *made)
                 changes += 1
     return changes
 
 
-class _Product:
+class _SpectralProduct:
     """The layers that replace one transform."""
 
     def __init__(self, model: Model, layer: Layer, evaluate: Evaluate) -> None:
