@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,12 +27,14 @@ NEW = [28, 39, 30, 25, 38, 27, 34, 36, 23, 32, 21, 43, 46, 41, 45, 47]
 SETTLE = 0.2  # seconds
 
 
-def seconds(worker: pf.Worker, feed: dict[str, Any], pause: float) -> float:
+def seconds(
+    worker: pf.Worker, feed: dict[str, Any], pause: float = 0.0, clock: Callable[[], float] = time.perf_counter
+) -> float:
     """A run from upload to readback, after a pause."""
     time.sleep(pause)
-    begin = time.perf_counter()
+    begin = clock()
     worker.schedule(feed).peek_output().download_to_array()
-    return time.perf_counter() - begin
+    return clock() - begin
 
 
 def measured(
@@ -58,21 +61,19 @@ def of_lengths(name: str, backend: str) -> tuple[float, float, float]:
     def feed(length: int) -> dict[str, Any]:
         return input_arrays(model.inputs, (), {dim: 1 if "batch" in dim else length for dim in dims})
 
-    def cpu_seconds(worker: pf.Worker, feed: dict[str, Any]) -> float:
-        begin = time.process_time()
-        worker.schedule(feed).peek_output(model.outputs[0].name).download_to_array()
-        return time.process_time() - begin
+    def cpu_seconds(given: dict[str, Any]) -> float:
+        return seconds(worker, given, clock=time.process_time)
 
     firsts, steadies = [], []
     with pf.Worker(model, pf.BackendType(backend)) as worker:
         for length in KNOWN * 2:
             for _ in range(2):
-                cpu_seconds(worker, feed(length))
+                cpu_seconds(feed(length))
             time.sleep(SETTLE)  # jobs make templates
         for length in NEW:
             given = feed(length)
-            firsts.append(cpu_seconds(worker, given))
-            steadies.append(median(cpu_seconds(worker, given) for _ in range(7)))
+            firsts.append(cpu_seconds(given))
+            steadies.append(median(cpu_seconds(given) for _ in range(7)))
     ratios = [first / steady for first, steady in zip(firsts, steadies, strict=True)]
     return median(ratios), sum(firsts) / sum(steadies), median(steadies)
 

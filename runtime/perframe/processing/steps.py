@@ -52,7 +52,12 @@ class ModelStep:
     """Runs a model that takes one picture. Its first output becomes a picture again if it has the form of one."""
 
     def __init__(self, model: Model, settings: Settings) -> None:
-        self._input = _picture_input(model, settings.carry)
+        self._worker = Worker(model, settings.backend, carry=settings.carry)  # refuses states that do not fit
+        try:
+            self._input = _picture_input(model, settings.carry)
+        except InputError:
+            self._worker.release()
+            raise
         dims = [dim if isinstance(dim, int) else None for dim in self._input.shape or ()]
         self._rows_last = len(dims) >= 3 and dims[-1] not in _CHANNELS  # the channels come first
         self._dims = dims
@@ -60,7 +65,6 @@ class ModelStep:
         how = TextureTransform(layout="NCHW" if self._rows_last else "NHWC", resample="antialias")
         self._how = how.replace(mean=_each(mean), std=_each(std))
         self._converter = TextureConverter()
-        self._worker = Worker(model, settings.backend, carry=settings.carry)
         self._keeps_outputs = settings.suffix == ".npz"
         self.stretch = Fraction(1)
         self._must_draw = settings.is_video or (bool(settings.suffix) and not self._keeps_outputs)
@@ -122,12 +126,6 @@ def _picture_input(model: Model, carry: Mapping[str, str]) -> Value:
     """The model's only input, states apart. Raises InputError if it has not the form of one picture."""
     inputs = [given for given in model.inputs if given.name not in carry.values()]
     shown = ", ".join(f"{given.name} {given.shape}" for given in inputs)
-    unknown = sorted(set(carry.values()) - {given.name for given in model.inputs})
-    if unknown:
-        raise InputError(
-            f"{model.name}: carry names {unknown[0]!r}, which is not an input; the inputs are "
-            f"{', '.join(map(str, model.inputs))}"
-        )
     if len(inputs) != 1:
         raise InputError(
             f"{model.name} has {len(inputs)} inputs ({shown}): give them to it in a script, or name those that are "

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from perframe.ir import Layer, Model, Value
 from perframe.ir.sizes.partial import Dim
 from perframe.layers.einsum import Term, parse
+from perframe.passes.lower.substitute import Substitute
 from perframe.passes.match import all_float32
 from perframe.passes.patterns import AnyValue, Op, Rules
 
@@ -51,12 +48,12 @@ def _product(model: Model, layer: Layer) -> _Product | None:
     return _Product(model, layer, terms, {index: found[0] for index, found in dims.items()})
 
 
-class _Product:
+class _Product(Substitute):
     """An Einsum as a product of batches of matrices: two operands, and their indices in groups. A group is one dim."""
 
     def __init__(self, model: Model, layer: Layer, terms: Sequence[Term], sizes: Mapping[str, Dim]) -> None:
-        self._model, self._layer, self._sizes = model, layer, sizes
-        self._made: list[Layer] = []
+        super().__init__(model, layer)
+        self._sizes = sizes
         (*operands, self._output) = terms
         given = list(zip(layer.operands, operands, strict=True))
         if self._output and self._output[-1] not in operands[1]:  # columns are those of the second operand
@@ -85,7 +82,7 @@ class _Product:
         y = self._arranged(self._y, self._y_term, self._y_groups)
         value = self._then("MatMul", x, y)
         if any(len(group) != 1 for group in self._groups):
-            value = self._then("Reshape", value, self._constant("shape", self._shape(self._groups, merged=False)))
+            value = self._then("Reshape", value, self._ints("shape", self._shape(self._groups, merged=False)))
         order = [index for group in self._groups for index in group]
         if order != list(self._output):
             self._then("Transpose", value, perm=[order.index(index) for index in self._output])
@@ -98,20 +95,12 @@ class _Product:
         if perm != sorted(perm):
             value = self._then("Transpose", value, perm=perm)
         if any(len(group) != 1 for group in groups):
-            value = self._then("Reshape", value, self._constant("shape", self._shape(groups, merged=True)))
+            value = self._then("Reshape", value, self._ints("shape", self._shape(groups, merged=True)))
         return value
 
-    def _shape(self, groups: Sequence[Sequence[str]], merged: bool) -> NDArray[np.int64]:
+    def _shape(self, groups: Sequence[Sequence[str]], merged: bool) -> list[int]:
         """The shape for a Reshape. Dims before the first group that is not one dim stay as they are, which 0 means."""
         changed = next(k for k, group in enumerate(groups) if len(group) != 1)
         sizes = [[dim for dim in map(self._sizes.get, group) if isinstance(dim, int)] for group in groups[changed:]]
         new = [math.prod(group) for group in sizes] if merged else [dim for group in sizes for dim in group]
-        return np.array([0] * changed + new, np.int64)
-
-    def _constant(self, what: str, value: NDArray[np.int64]) -> Value:
-        return self._model.add_constant(f"{what} of {self._layer.name}", value)
-
-    def _then(self, op: str, *inputs: Value, **attributes: Any) -> Value:
-        name = f"{self._layer.name}/{len(self._made)}"
-        self._made.append(Layer(op, name, inputs, [name], attributes))
-        return self._made[-1].output
+        return [0] * changed + new

@@ -5,7 +5,6 @@ A transform along the last dim of a signal is a matrix product. One of frames, w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from perframe.ir import Evaluate, Layer, Model, Value
 from perframe.ir.declaration import normalize_axis
 from perframe.ir.sizes.partial import DynamicTensorShape, derived
 from perframe.ir.sizes.size import at_least
+from perframe.passes.lower.substitute import Substitute
 from perframe.passes.match import constant_of
 from perframe.tensor import DataType
 
@@ -35,13 +35,12 @@ def run(model: Model, evaluate: Evaluate) -> int:
     return changes
 
 
-class _SpectralProduct:
+class _SpectralProduct(Substitute):
     """The layers that replace one transform."""
 
     def __init__(self, model: Model, layer: Layer, evaluate: Evaluate) -> None:
-        self._model, self._layer, self._evaluate = model, layer, evaluate
-        self._inputs = layer.declaration.complete(layer.inputs)
-        self._made: list[Layer] = []
+        super().__init__(model, layer)
+        self._evaluate, self._inputs = evaluate, layer.declaration.complete(layer.inputs)
 
     def layers(self) -> list[Layer]:
         """The layers; none if the matrix is not known, or is too large."""
@@ -64,9 +63,9 @@ class _SpectralProduct:
         signals = np.eye(size * parts, dtype=np.float32).reshape(*(1,) * (rank - 3), -1, size, parts)
         matrix = self._transformed(signals)
         outer = [0] * (rank - 2)  # dims that stay
-        rows = self._then("Reshape", x, self._constant("rows", [*outer, size * parts]))
+        rows = self._then("Reshape", x, self._ints("rows", [*outer, size * parts]))
         made = self._then("MatMul", rows, self._weights(matrix.reshape(size * parts, -1)))
-        self._then("Reshape", made, self._constant("parts", [*outer, *matrix.shape[-2:]]))
+        self._then("Reshape", made, self._ints("parts", [*outer, *matrix.shape[-2:]]))
         return True
 
     def _of_frames(self, x: Value, shape: DynamicTensorShape) -> bool:
@@ -81,11 +80,11 @@ class _SpectralProduct:
         if shape[2:]:
             line = self._then("Transpose", x, perm=(0, 2, 1))
         else:
-            line = self._then("Unsqueeze", x, self._constant("axis", [1]))
+            line = self._then("Unsqueeze", x, self._ints("axis", [1]))
         weights = self._weights(bins.T[:, None])
         made = self._then("Conv", line, weights, kernel_shape=(length,), strides=(int(step.item()),))
         made = self._then("Transpose", made, perm=(0, 2, 1))
-        self._then("Reshape", made, self._constant("parts", [0, 0, bins.shape[1] // 2, 2]))
+        self._then("Reshape", made, self._ints("parts", [0, 0, bins.shape[1] // 2, 2]))
         return True
 
     def _transformed(self, signals: Array) -> Array:
@@ -94,11 +93,3 @@ class _SpectralProduct:
 
     def _weights(self, matrix: Array) -> Value:
         return self._model.add_constant(f"matrix of {self._layer.name}", np.ascontiguousarray(matrix))
-
-    def _constant(self, what: str, value: Sequence[int]) -> Value:
-        return self._model.add_constant(f"{what} of {self._layer.name}", np.array(value, np.int64))
-
-    def _then(self, op: str, *inputs: Value, **attributes: Any) -> Value:
-        name = f"{self._layer.name}/{len(self._made)}"
-        self._made.append(Layer(op, name, inputs, [name], attributes))
-        return self._made[-1].output
